@@ -1,0 +1,87 @@
+// A pipeline file, read, merged, checked: what the engine and the server are built from.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/value.hpp"
+
+namespace mekik::config {
+
+class Table;  // a validated table of a component's options; what a mekik_config points to (config/table.hpp)
+
+// One use of a component: [backend] use = "cpu" and the keys that the component declares.
+struct Use {
+  std::string kind;  // "backend", "scheduler", ... (no revision)
+  std::string name;
+  std::string file;                      // a plugin library named by path; empty: by name
+  std::string sha256;                    // of that library; empty: not checked
+  std::shared_ptr<const Table> options;  // shared: instances of the component read it as long as they live
+  Origin origin;
+};
+
+struct ModelUse {
+  std::string path;           // absolute, or relative to the working directory
+  std::string loader;         // empty: by the file's kind
+  std::string page;           // architecture page by name; empty: by the file
+  std::string dense = "f32";  // the form to which schemes without a form are decoded at load: "f32", "bf16", "f16"
+  std::uint32_t context = 0;  // tokens a sequence may have; 0: the model's own, or what the memory allows
+  std::string name;           // what /v1/models shows; empty: the file's stem
+  Origin origin;
+};
+
+struct ServerUse {
+  std::vector<std::string> listen;  // "tcp://127.0.0.1:8080", "unix:/path"
+  std::string api_key;              // empty: none asked for
+  std::uint64_t max_body_bytes = 0, max_header_bytes = 0, header_timeout_ns = 0, body_timeout_ns = 0, idle_timeout_ns = 0,
+                stall_timeout_ns = 0, drain_timeout_ns = 0;
+  std::uint32_t max_connections = 0, max_queue = 0;
+  Origin origin;
+};
+
+struct Pipeline {
+  std::string name;
+  ModelUse model;
+  Use backend, cache, scheduler;
+  std::vector<Use> samplers, sinks;
+  std::optional<Use> draft;
+  ServerUse server;
+  // Keys of the core inside the component slots.
+  std::uint32_t threads = 0;  // 0: one per core
+  std::vector<std::uint32_t> devices;
+  std::uint32_t block_tokens = 32;
+  std::uint64_t cache_bytes = 0;  // 0: planned from what the machine has
+  std::string kv = "f16";
+  std::uint32_t max_batch_tokens = 512, max_sequences = 64;
+  std::vector<std::string> plugin_load, plugin_dirs;  // [plugins] load, dirs
+};
+
+// Gives the declared option rows of a component while a pipeline is checked; implemented by plugin::Registry.
+class Components {
+ public:
+  virtual ~Components() = default;
+  // The component, loading its library if need be. Errors list what is installed and what was probably meant.
+  virtual Result<const mekik_component*> component(const std::string& kind, const Use& use) = 0;
+  virtual Status add(const std::vector<std::string>& load, const std::vector<std::string>& dirs) = 0;
+};
+
+struct Override {  // --set key.path=value; the value as TOML, a bare word is a text
+  std::string text;
+};
+
+// Reads a pipeline file, what it extends, and the overrides; checks every key. All mistakes are in `diagnostics`.
+std::optional<Pipeline> load_pipeline(const std::string& path, const std::vector<Override>& overrides, Components& components,
+                                      Diagnostics& diagnostics);
+// The pipeline that a model file alone means: cpu, cache none, continuous, standard, no sink.
+std::optional<Pipeline> default_pipeline(const std::string& model_path, const std::vector<Override>& overrides, Components& components,
+                                         Diagnostics& diagnostics);
+// The merged pipeline as TOML, each line with a comment that says where its value comes from.
+std::string print_pipeline(const Pipeline& pipeline);
+// The JSON Schema (2020-12) of pipeline files, from the core's rows and every installed component's.
+std::string json_schema(const std::vector<const mekik_component*>& components);
+
+}  // namespace mekik::config

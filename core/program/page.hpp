@@ -1,0 +1,39 @@
+// Architecture pages: finding the page of a model, and building its program. The language: docs/architecture-pages.md.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "config/value.hpp"
+#include "program/model_meta.hpp"
+#include "program/program.hpp"
+
+namespace mekik::program {
+
+struct BuildOptions {
+  std::vector<std::string> outputs{"logits"};
+  std::uint64_t context = 0;  // planned tokens a sequence; 0: the model's own. LongRoPE and dynamic NTK choose by it, once
+  std::string kv = "f16";     // scheme of STATE tensors
+  std::string page;           // by name; empty: the page that matches
+};
+
+// All pages under the given directories, parsed once. Immutable afterwards; any thread.
+class Pages {
+ public:
+  // Later directories override pages of the same name. Mistakes of any page are in `diagnostics`.
+  static std::unique_ptr<Pages> load(const std::vector<std::filesystem::path>& directories, config::Diagnostics& diagnostics);
+  ~Pages();
+  std::vector<std::string> names() const;
+  // Builds the (not yet folded) program of a model: page found, hyperparameters read, every shape of every layer checked against the
+  // tensor headers, unused tensors reported. Touches no weights. Failures: all of them rendered with file, line and column.
+  Result<Program> build(const ModelMeta& model, const BuildOptions& options) const;
+
+ private:
+  struct Impl;
+  explicit Pages(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mekik::program

@@ -1,0 +1,127 @@
+// A program as the core holds it: built from a page and a model, folded, verified, lowered, then handed to a backend.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "config/value.hpp"
+
+namespace mekik::program {
+
+struct OpInfo {
+  std::uint32_t code;
+  const char* name;
+  std::uint32_t min_in, max_in, n_out, n_ints, n_reals;
+  const char* doc;
+};
+const OpInfo* op_info(std::uint32_t code);  // nullptr: no such operation
+const OpInfo* op_info(std::string_view name);
+enum OpCode : std::uint32_t {
+#define MEKIK_OP(code, name, min_in, max_in, n_out, n_ints, n_reals, doc) op_##name = code,
+#include <mekik/ops.def>
+};
+
+// Rows first, first + step, ... (count of them) of source tensor `source`, each of its last size.
+struct RowRun {
+  std::uint32_t source;
+  std::uint64_t first, count;
+  std::int64_t step;
+};
+
+// One N-dimensional step on decoded F32 values, for weights whose last axis moves.
+struct AxisStep {
+  enum class What { view, take, order } what;
+  std::vector<std::int64_t> numbers;  // view: sizes; take: axis, start, count; order: axes
+};
+
+// A little program over one float, in postfix: for `value = "1 + w"`.
+struct ValueStep {
+  enum class What { weight, constant, add, subtract, multiply, negate, exponential } what;
+  double constant = 0;
+};
+
+// How a weight of the program is made from tensors of the file. Exactly one of: `host`, `rows`, `parts`.
+struct WeightRecipe {
+  std::string symbol;                       // of the page: "wq"
+  std::int32_t layer = -1;                  // -1: not of a layer
+  std::uint64_t experts = 1, n = 1, k = 1;  // what the backend gets; a vector is n = 1
+  std::vector<float> host;                  // made on the host: rotary tables, slopes [n * k]
+  // n * experts rows in order, columns column0 .. column0 + k of each; quantised rows move without being decoded.
+  std::vector<RowRun> rows;
+  std::uint64_t column0 = 0;
+  // The last axis moves: each part is a source and its steps; the results are joined along `join_axis`, reshaped, and kept in F32.
+  struct Part {
+    std::uint32_t source;
+    std::vector<AxisStep> steps;
+  };
+  std::vector<Part> parts;
+  std::int64_t join_axis = 0;
+  std::vector<ValueStep> value;  // not empty: decoded, computed, kept in F32
+};
+
+struct Tensor {
+  std::string name;
+  std::uint32_t role = MEKIK_ROLE_TEMP;
+  std::vector<std::int64_t> shape;  // as mekik_tensor
+  std::string scheme = "f32";
+  std::uint32_t group = 0;    // STATE
+  std::uint32_t view_of = 0;  // TEMP: 1 + index, 0 none
+  std::uint64_t column = 0;
+  std::int32_t weight = -1;  // WEIGHT: index into Program::weights
+};
+
+struct Op {
+  std::uint32_t code = 0, layer = 0;
+  std::vector<std::uint32_t> in, out;  // MEKIK_NONE: absent
+  std::vector<std::int64_t> ints;
+  std::vector<double> reals;
+  config::Origin origin;  // the line of the page, for messages
+};
+
+// A group of STATE tensors that share a block table: layers with the same window.
+struct StateGroup {
+  std::uint64_t window = 0;  // 0: all positions are kept
+};
+
+struct Program {
+  std::string page;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<WeightRecipe> weights;
+  std::vector<StateGroup> groups;
+  std::uint32_t n_slots = 0;  // SLOT tensors
+  std::uint64_t vocab = 0, width = 0, layers = 0, context = 0;
+  std::vector<std::string> assumed;  // "every = 6 (gguf does not store it)": printed at load
+  std::vector<std::string> notes;    // keys of the file that no page row names, what is decoded at load, rotary choices
+  std::string position_key;          // what tables depend on beyond the weights (LongRoPE's choice): part of the cache key
+};
+
+// The ABI's view of a program. Forms of weights are filled in by whoever opens them (weights::Store).
+// The view borrows from `program` and from `forms` (one per Program::weights, may be empty).
+class ProgramView {
+ public:
+  ProgramView(const Program& program, const std::vector<const mekik_form*>& forms);
+  const mekik_program* get() const { return &raw_; }
+
+ private:
+  std::vector<mekik_tensor> tensors_;
+  std::vector<mekik_op> ops_;
+  mekik_program raw_{};
+};
+
+// The passes. Each is a pure function; `verify` is run after every one of them in tests.
+Program fold(Program program);
+Status verify(const Program& program);
+// Composites for which `supports(program, op index)` is false become their decomposition. An operation that is no composite and not
+// supported is an error naming the operation, the layer and `backend`, with the reason that `why` returns.
+Result<Program> lower(Program program, std::string_view backend, const std::function<bool(const Program&, std::uint32_t op)>& supports,
+                      const std::function<std::string()>& why);
+// The program as text, one operation a line: `mekik model FILE --program`.
+std::string to_text(const Program& program);
+
+}  // namespace mekik::program

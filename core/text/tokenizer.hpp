@@ -1,0 +1,61 @@
+// Tokenizers: text to token ids and back. Byte-level BPE and SentencePiece BPE, from the metadata that a loader gives.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/status.hpp"
+
+namespace mekik::text {
+
+// A piece of a prompt. Special tokens are recognised only inside trusted parts (a template's own text), never in what users wrote;
+// apart from that the parts are tokenized as one text.
+struct TextPart {
+  std::string text;
+  bool trusted = false;
+};
+
+enum TokenFlag : std::uint32_t { kTokenSpecial = 1, kTokenEnd = 2, kTokenUnused = 4 };  // as mekik_token_flag
+
+// Immutable; any thread.
+class Tokenizer {
+ public:
+  // `metadata`: the loader's meta("tokenizer"). Unknown kinds and pre-tokenizers are errors that name the value.
+  static Result<std::unique_ptr<Tokenizer>> create(const json::value& metadata);
+  virtual ~Tokenizer() = default;
+
+  // `add_special`: BOS/EOS as the model's metadata asks for. Text must be UTF-8. Time is O(n log n).
+  virtual std::vector<std::int32_t> encode(std::span<const TextPart> parts, bool add_special) const = 0;
+  std::vector<std::int32_t> encode(std::string_view text, bool add_special, bool parse_special) const;
+
+  virtual std::uint32_t size() const = 0;                     // ids are 0 .. size-1
+  virtual std::string_view piece(std::int32_t id) const = 0;  // raw bytes that the token stands for, maybe a part of a character
+  virtual std::string_view token(std::int32_t id) const = 0;  // as the vocabulary spells it
+  virtual std::uint32_t flags(std::int32_t id) const = 0;
+  virtual std::int32_t bos() const = 0;  // -1: none
+  virtual std::int32_t eos() const = 0;
+  virtual const std::vector<std::int32_t>& ends() const = 0;  // every token that ends generation
+  // All bytes of the ids; special tokens are left out unless `special`. A SentencePiece model's one leading space is dropped.
+  virtual std::string decode(std::span<const std::int32_t> ids, bool special) const = 0;
+  virtual std::string kind() const = 0;  // "bpe, pre smollm" for `mekik model`
+};
+
+// Streams text out of tokens without ever cutting a UTF-8 sequence. One per answer; not thread-safe.
+class Detokenizer {
+ public:
+  // `special`: show special tokens. `at_start`: a SentencePiece model's first space is dropped.
+  Detokenizer(const Tokenizer& tokenizer, bool special, bool at_start = false);
+  std::string push(std::int32_t id);  // the text that is complete now; invalid bytes become U+FFFD once they cannot be completed
+  std::string finish();               // what is left, incomplete sequences as U+FFFD
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool special_, at_start_;
+  std::string pending_;
+};
+
+}  // namespace mekik::text

@@ -1,0 +1,39 @@
+// An open model file or folder, read through a loader plugin.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/status.hpp"
+#include "plugin/registry.hpp"
+#include "program/model_meta.hpp"
+
+namespace mekik::weights {
+
+// Thread: any, after open.
+class ModelFile {
+ public:
+  // `loader` empty: chosen by the file's kind. A path that does not exist is Code::io.
+  static Result<std::unique_ptr<ModelFile>> open(plugin::Registry& registry, const std::string& path, const std::string& loader);
+  ~ModelFile();
+  const program::ModelMeta& meta() const { return meta_; }
+  // The loader's `tokenizer` object, or null JSON when the file has none.
+  Result<json::value> tokenizer() const;
+  // The chat template's text; Code::invalid when the file has none.
+  Result<std::string> chat_template() const;
+  std::uint64_t file_bytes() const { return file_bytes_; }
+
+  const mekik_loader& loader() const { return *loader_; }
+  mekik_model_file* raw() const { return raw_; }
+  const mekik_part* part(std::uint32_t index) const;  // of the tensor meta().tensors[index]
+
+ private:
+  ModelFile() = default;
+  plugin::Component component_;
+  const mekik_loader* loader_ = nullptr;
+  mekik_model_file* raw_ = nullptr;
+  program::ModelMeta meta_;
+  std::uint64_t file_bytes_ = 0;
+};
+
+}  // namespace mekik::weights
