@@ -10,22 +10,27 @@
 
 struct mekik_metric {  // the ABI's opaque handle
   virtual ~mekik_metric() = default;
-  // [any thread] counter: adds (never a negative value), gauge: sets, histogram: observes.
+  // [any thread] counter: adds (never a negative value), gauge: sets, histogram: observes. Lock-free. A value that would make the
+  // metric wrong (not finite, or negative for a counter) is left out, with one warning a handle in the log.
   virtual void record(double value) = 0;
 };
 
 namespace mekik::metrics {
 
+// Thread: everything from any thread.
 class Metrics {
  public:
   Metrics();
   ~Metrics();
-  // The handle of (name, labels), made at first use; the same one afterwards. nullptr when the name is already of another type,
-  // or not a Prometheus name, or a counter's does not end in _total. `labels` is "k=v,k=v". Handles live as long as the registry.
+  // The handle of (name, labels), made at first use; the same one afterwards. nullptr when the name is already of another type
+  // (or has other bounds), or not a Prometheus name (colons are reserved for recording rules), or a counter's does not end in _total,
+  // or another type's does. `labels` is "k=v,k=v" in any order; no key twice. Handles live as long as the registry.
   mekik_metric* counter(std::string_view name, std::string_view help, std::string_view labels = {});
   mekik_metric* gauge(std::string_view name, std::string_view help, std::string_view labels = {});
+  // `bounds`: finite and ascending upper limits; the bucket above the last one is implied.
   mekik_metric* histogram(std::string_view name, std::string_view help, const std::vector<double>& bounds, std::string_view labels = {});
-  // A consistent copy of all values; the samples point into `storage`.
+  // A consistent copy of all values; the samples point into `storage`. Sorted by name, then labels (which are sorted by key).
+  // A histogram's count is the sum over its buckets, so counts never contradict each other.
   struct Snapshot {
     std::vector<mekik_sample> samples;
     std::shared_ptr<void> storage;  // keeps what the samples point to
