@@ -51,6 +51,9 @@ struct WeightRecipe {
   std::int32_t layer = -1;                  // -1: not of a layer
   std::uint64_t experts = 1, n = 1, k = 1;  // what the backend gets; a vector is n = 1
   std::vector<float> host;                  // made on the host: rotary tables, slopes [n * k]
+  // With `host`: 1 + the index of a source tensor whose values divide host[0], host[1], ... one by one, in F32; 0: none.
+  // Some formats keep rotary frequencies as divisors, and programs are built without reading any weights.
+  std::uint32_t host_divisors = 0;
   // n * experts rows in order, columns column0 .. column0 + k of each; quantised rows move without being decoded.
   std::vector<RowRun> rows;
   std::uint64_t column0 = 0;
