@@ -11,7 +11,7 @@
 
 namespace mekik::config {
 
-// A text that diagnostics point into: a file, or the command line (`--set`).
+// A text that diagnostics point into: a file, or the command line (`--set`). Relative paths in it start at the folder of `name`.
 struct Source {
   std::string name;  // the path as given, or "--set"
   std::string text;
@@ -50,6 +50,9 @@ struct Diagnostic {
   bool warning = false;
 };
 
+// "file:line:column", "file" where the line is 0, "" without a source.
+std::string place(const Origin& origin);
+
 // Collects all complaints of a run. Not thread-safe.
 class Diagnostics {
  public:
@@ -57,12 +60,16 @@ class Diagnostics {
   void warning(const Origin& at, std::string message, std::string hint = {});
   bool ok() const { return errors_ == 0; }
   const std::vector<Diagnostic>& all() const { return all_; }
-  // "file:line:column: error: message (hint)", the line itself and a caret, for each; sorted by place.
+  // The value at `at` is a secret: render() prints asterisks where it shows that line. So it does for every key that is called like
+  // one (key, token, secret, password).
+  void hide(const Origin& at) { hidden_.push_back(at); }
+  // "file:line:column: error: message", the line itself and a caret with the hint, for each; sorted by place.
   std::string render() const;
   Status status() const;  // ok, or Code::invalid with render()
 
  private:
   std::vector<Diagnostic> all_;
+  std::vector<Origin> hidden_;
   std::size_t errors_ = 0;
 };
 
