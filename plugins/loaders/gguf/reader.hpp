@@ -1,0 +1,66 @@
+// A file read front to back through a small buffer. Reading, not mapping: a file that shrinks becomes an error here, where a
+// mapped one would end the process with SIGBUS.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace mekik_gguf {
+
+// An open regular file; closes itself. Throws mekik::Error with MEKIK_E_IO.
+class File {
+ public:
+  explicit File(std::string path);
+  ~File();
+  File(File&& other) noexcept : path_{std::move(other.path_)}, descriptor_{other.descriptor_}, bytes_{other.bytes_} {
+    other.descriptor_ = -1;
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  File& operator=(File&&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::uint64_t bytes() const { return bytes_; }  // when it was opened
+  // Exactly `count` bytes from `at`, or an error. Thread: any.
+  void read(std::uint64_t at, void* out, std::uint64_t count) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t bytes_ = 0;
+};
+
+// Little-endian values in file order. Each read is checked against the end of the file; `what` is named in the error.
+class Reader {
+ public:
+  explicit Reader(const File& file);
+  std::uint64_t at() const { return at_; }
+  std::uint64_t left() const { return file_.bytes() - at_; }
+  const std::string& path() const { return file_.path(); }
+
+  template <class T>
+  T number(const char* what) {
+    T value;
+    take(&value, sizeof value, what);
+    return value;
+  }
+  // A 64-bit length, then the bytes. The view lasts until the next read. `limit` in bytes.
+  std::string_view text(const char* what, std::uint64_t limit);
+  // Fails unless `count` things of at least `each` bytes can still follow.
+  void expect(std::uint64_t count, std::uint64_t each, const char* what) const;
+  [[noreturn]] void ends_inside(const char* what) const;
+
+ private:
+  void take(void* out, std::size_t count, const char* what);
+  // Makes `count` bytes available from position_ on; count is at most what is left of the file.
+  void fill(std::size_t count);
+
+  const File& file_;
+  std::uint64_t at_ = 0;  // in the file, of the next byte
+  std::unique_ptr<char[]> buffer_;
+  std::size_t capacity_, position_ = 0, filled_ = 0;
+};
+
+}  // namespace mekik_gguf

@@ -1,0 +1,38 @@
+// Q4_K: 256 values in 144 bytes: d and dmin (F16), 12 bytes of 6-bit scales and minima for eight groups of 32, 128 bytes of 4-bit codes.
+// w = (d * scale) * q - (dmin * min).
+#include "../common/block.hpp"
+#include "../common/super.hpp"
+
+namespace {
+
+using namespace mekik_blocks;
+
+struct Q4_K {
+  static constexpr const char *kName = "q4_k", *kSummary = "GGUF Q4_K: 4 bits a value, 6-bit scales and minima for 32, F16 over 256.";
+  static constexpr std::uint32_t kElems = 256, kBytes = 144, kGroups = 8;
+  static void form(mekik_form& form) { super_form_min(form, 4, 32); }
+  static void unpack(const std::uint8_t* block, const mekik::blocks::Fields& out) {
+    std::memcpy(out.super, block, 2);
+    std::memcpy(out.super_min, block + 2, 2);
+    unpack_sixes(block + 4, out.scale, out.min);
+    unpack_super_nibbles(block + 16, out.codes);
+  }
+  static void decode(const std::uint8_t* block, float* out) {
+    std::uint8_t scales[kGroups], mins[kGroups], codes[kElems];
+    unpack_sixes(block + 4, scales, mins);
+    unpack_super_nibbles(block + 16, codes);
+    decode_super_min(load_f16(block), load_f16(block + 2), scales, mins, 32, codes, out);
+  }
+  static void encode(const float* x, const float* importance, std::uint8_t* block) {
+    MinBlock<32> found;
+    encode_super_min<32>(x, importance, 15, 63, found);
+    store_u16(block, found.d);
+    store_u16(block + 2, found.dmin);
+    pack_sixes(found.scales, found.mins, block + 4);
+    pack_super_nibbles(found.codes, block + 16);
+  }
+};
+
+}  // namespace
+
+MEKIK_PLUGIN("mekik.scheme.q4_k", "1.0", mekik::blocks::block_scheme<Q4_K>());

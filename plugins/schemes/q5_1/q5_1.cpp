@@ -1,0 +1,29 @@
+// Q5_1: 32 values in 24 bytes: d and m (F16), then 5-bit codes as in Q5_0. w = d * q + m.
+#include "../common/block.hpp"
+#include "../common/legacy.hpp"
+
+namespace {
+
+struct Q5_1 {
+  static constexpr const char *kName = "q5_1", *kSummary = "GGUF Q5_1: 5 bits a value, an F16 scale and minimum for 32.";
+  static constexpr std::uint32_t kElems = 32, kBytes = 24, kGroups = 1;
+  static void form(mekik_form& form) { mekik_blocks::legacy_form_min(form, 5); }
+  static void unpack(const std::uint8_t* block, const mekik::blocks::Fields& out) {
+    mekik_blocks::unpack_scale_min(block, out.scale, out.min);
+    mekik_blocks::unpack_fives(block + 4, out.codes);
+  }
+  static void decode(const std::uint8_t* block, float* out) {
+    std::uint8_t codes[kElems];
+    mekik_blocks::unpack_fives(block + 4, codes);
+    mekik_blocks::decode_min(mekik_blocks::load_f16(block), mekik_blocks::load_f16(block + 2), codes, out);
+  }
+  static void encode(const float* x, const float* importance, std::uint8_t* block) {
+    std::uint8_t codes[kElems];
+    mekik_blocks::encode_min(x, importance, 31, block, codes);
+    mekik_blocks::pack_fives(codes, block + 4);
+  }
+};
+
+}  // namespace
+
+MEKIK_PLUGIN("mekik.scheme.q5_1", "1.0", mekik::blocks::block_scheme<Q5_1>());
