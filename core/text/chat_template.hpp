@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ struct TemplateLimits {
   std::uint64_t steps = 5'000'000;
   std::uint32_t depth = 200;
   std::uint64_t output_bytes = 16u << 20;
+  std::optional<std::int64_t> now;  // seconds since 1970, UTC, for strftime_now; none: the machine's local time
 };
 
 // Immutable after compile; render from any thread.
