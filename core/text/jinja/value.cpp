@@ -216,6 +216,8 @@ const char* type_name(const Value& value) {
       return "list";
     case Type::tuple:
       return "tuple";
+    case Type::generator:
+      return "generator (the filter list makes a list of it)";
     case Type::dict:
       return "dict";
     case Type::function:
@@ -330,6 +332,7 @@ List iterate(const Value& value, Budget& budget) {
       break;
     case Type::list:
     case Type::tuple:
+    case Type::generator:
       out = value.as_list();
       break;
     case Type::dict:
