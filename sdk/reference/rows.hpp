@@ -1,0 +1,81 @@
+// What operations work on: rows of a buffer, numbers of rows, stored state, and the sequences of a step. All borrow.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reference/numbers.hpp"
+
+namespace mekik::reference {
+
+// n rows of shape [outer][last], contiguous within the row, `stride` elements from one row to the next.
+template <class T>
+struct Matrix {
+  T* data = nullptr;
+  std::size_t n = 0, stride = 0, outer = 1, last = 1;
+  std::size_t size() const { return outer * last; }
+  T* row(std::size_t i) const { return data + i * stride; }
+};
+using Rows = Matrix<float>;
+using Ids = Matrix<const std::int32_t>;
+
+// Threads to run on; without `run`, the caller's. run() calls fn(ctx, 0 .. n-1), in any order, and returns when all are done.
+struct Threads {
+  void (*run)(std::uint32_t n, void (*fn)(void*, std::uint32_t), void* ctx) = nullptr;
+};
+inline constexpr std::size_t kMaxTasks = 64;
+// f(i) for every i below n. Which thread computes what never matters: each i is computed alone, from its inputs.
+template <class F>
+void each(const Threads& threads, std::size_t n, F&& f) {
+  struct Work {
+    F* f;
+    std::size_t n, tasks;
+  } work{&f, n, std::min(n, kMaxTasks)};
+  const auto part = [](void* ctx, std::uint32_t i) {
+    const Work& w = *static_cast<Work*>(ctx);
+    for (std::size_t j = w.n * i / w.tasks; j < w.n * (i + 1) / w.tasks; ++j) (*w.f)(j);
+  };
+  if (threads.run != nullptr && work.tasks > 1) threads.run(static_cast<std::uint32_t>(work.tasks), part, &work);
+  else
+    for (std::uint32_t i = 0; i < work.tasks; ++i) part(&work, i);
+}
+
+// One step: which sequence each token belongs to, and what of its sequence it sees.
+struct Step {
+  const mekik_batch* batch = nullptr;
+  std::span<const std::uint32_t> seq_of;  // [n_tokens]
+  std::uint32_t block_tokens = 1;
+  Threads threads;
+
+  std::uint64_t n_tokens() const { return batch->n_tokens; }
+  std::uint64_t begin(std::uint32_t seq) const { return static_cast<std::uint64_t>(batch->seq_start[seq]); }
+  std::uint64_t end(std::uint32_t seq) const { return static_cast<std::uint64_t>(batch->seq_start[seq + 1]); }
+  std::uint64_t context(std::uint32_t seq) const { return static_cast<std::uint64_t>(batch->context_len[seq]); }
+};
+
+// The rows of one STATE tensor: in each block of its group, block_tokens rows of `size` numbers from `offset` on.
+struct State {
+  std::byte* pool = nullptr;
+  std::uint64_t block_bytes = 0, offset = 0;
+  std::uint32_t num = MEKIK_F32, group = 0;
+  std::size_t size = 0, heads = 1;
+
+  // Where row `position` of a sequence is. Its block must have been checked.
+  std::byte* row(const Step& step, std::uint32_t seq, std::uint64_t position) const {
+    const std::int32_t block = step.batch->blocks[group][std::uint64_t{seq} * step.batch->max_blocks + position / step.block_tokens];
+    return pool + static_cast<std::uint64_t>(block) * block_bytes + offset + position % step.block_tokens * size * num_size(num);
+  }
+};
+
+// One SLOT tensor: `size` F32 numbers in every slot.
+struct Slot {
+  std::byte* pool = nullptr;
+  std::uint64_t slot_bytes = 0, offset = 0;
+  std::size_t size = 0;
+  float* at(std::int32_t slot) const { return reinterpret_cast<float*>(pool + static_cast<std::uint64_t>(slot) * slot_bytes + offset); }
+};
+
+}  // namespace mekik::reference
