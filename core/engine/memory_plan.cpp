@@ -1,0 +1,137 @@
+#include "engine/memory_plan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "base/text.hpp"
+
+namespace mekik::engine {
+
+namespace {
+
+constexpr std::uint64_t kProcessBytes = 24u << 20;      // code, libraries, stacks, buffers of the server: measured, rounded up
+constexpr double kMachineShare = 0.85;                  // of the machine may be planned for
+constexpr std::uint64_t kDefaultCacheBytes = 1u << 30;  // of a pipeline that names no cache.memory
+
+std::uint32_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
+  return static_cast<std::uint32_t>((tokens + block_tokens - 1) / block_tokens);
+}
+
+// Blocks that one sequence can hold at once in a group: the whole context, or the window and the step that moves it.
+std::uint32_t most_blocks(const program::StateGroup& group, std::uint32_t context, const config::Pipeline& pipeline) {
+  const std::uint32_t all = blocks_for(context, pipeline.block_tokens);
+  if (group.window == 0) return all;
+  return std::min(all, blocks_for(group.window + pipeline.max_batch_tokens, pipeline.block_tokens) + 1);
+}
+
+// The most sequences of full length, counted in 1/256, whose blocks fit `bytes`; each group gets blocks in that proportion.
+void share_blocks(std::uint64_t bytes, const program::Program& program, std::uint32_t context, const config::Pipeline& pipeline,
+                  const mekik_plan& plan, mekik_limits& limits) {
+  std::uint64_t one_sequence = 0;
+  for (std::size_t g = 0; g < program.groups.size(); ++g)
+    one_sequence += std::uint64_t{most_blocks(program.groups[g], context, pipeline)} * plan.block_bytes[g];
+  const double sequences =
+      std::min(static_cast<double>(pipeline.max_sequences), static_cast<double>(bytes) / static_cast<double>(one_sequence));
+  for (std::size_t g = 0; g < program.groups.size(); ++g)
+    limits.n_blocks[g] = static_cast<std::uint32_t>(sequences * most_blocks(program.groups[g], context, pipeline));
+}
+
+std::uint64_t kv_bytes(const program::Program& program, const mekik_limits& limits, const mekik_plan& plan) {
+  std::uint64_t bytes = 0;
+  for (std::size_t g = 0; g < program.groups.size(); ++g) bytes += std::uint64_t{limits.n_blocks[g]} * plan.block_bytes[g];
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t machine_memory() {
+  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream group{"/sys/fs/cgroup/memory.max"};
+  if (std::uint64_t limit = 0; group >> limit) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+Status plan_memory(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context, std::uint64_t vocab_bytes,
+                   const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
+                   mekik_plan& backend_plan, MemoryPlan& plan) {
+  limits = {};
+  limits.struct_size = sizeof limits;
+  limits.max_tokens = pipeline.max_batch_tokens;
+  limits.max_seqs = pipeline.max_sequences;
+  limits.max_rows = pipeline.max_sequences;
+  limits.max_blocks = blocks_for(context, pipeline.block_tokens);
+  limits.block_tokens = pipeline.block_tokens;
+  limits.n_slots = program.n_slots > 0 ? pipeline.max_sequences : 0;
+  plan.machine_bytes = machine_memory();
+  limits.device_bytes = limits.host_bytes = plan.machine_bytes;
+  MEKIK_CHECK_OK(ask_backend(limits, backend_plan));
+
+  plan.weight_bytes = backend_plan.weight_bytes;
+  plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
+  plan.slot_bytes = limits.n_slots * backend_plan.slot_bytes;
+  plan.host_bytes = kProcessBytes + vocab_bytes + std::uint64_t{limits.max_rows} * program.vocab * sizeof(float);
+  const auto budget = static_cast<std::uint64_t>(static_cast<double>(plan.machine_bytes) * kMachineShare);
+  const std::uint64_t fixed = plan.total();
+  if (fixed >= budget)
+    return invalid("the model needs " + human_bytes(fixed) + " without any cache, and 85% of this machine are " + human_bytes(budget) +
+                   "; take a smaller or more quantized model, or lower scheduler.max_batch_tokens and max_sequences");
+
+  if (!program.groups.empty()) {
+    const std::uint64_t wanted = pipeline.cache_bytes > 0 ? pipeline.cache_bytes : std::min(kDefaultCacheBytes, budget - fixed);
+    if (wanted > budget - fixed)
+      return invalid("cache.memory asks for " + human_bytes(wanted) + ", but beside the model's " + human_bytes(fixed) + " only " +
+                     human_bytes(budget - fixed) + " are left of 85% of this machine (" + human_bytes(plan.machine_bytes) + ")");
+    share_blocks(wanted, program, context, pipeline, backend_plan, limits);
+    for (std::size_t g = 0; g < program.groups.size(); ++g) {
+      if (limits.n_blocks[g] > 0) continue;
+      return invalid("a cache of " + human_bytes(wanted) + " holds no block of " + std::to_string(pipeline.block_tokens) +
+                     " tokens; raise cache.memory");
+    }
+  }
+  limits.max_blocks = std::max(limits.max_blocks, 1u);
+  MEKIK_CHECK_OK(ask_backend(limits, backend_plan));
+
+  plan.weight_bytes = backend_plan.weight_bytes;
+  plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
+  plan.peak_load_bytes = backend_plan.peak_load_bytes;
+  plan.kv_bytes = kv_bytes(program, limits, backend_plan);
+  plan.block_tokens = pipeline.block_tokens;
+  plan.max_sequences = pipeline.max_sequences;
+  plan.max_batch_tokens = pipeline.max_batch_tokens;
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    plan.n_blocks = std::max(plan.n_blocks, limits.n_blocks[g]);
+    if (program.groups[g].window > 0 && program.groups.size() > 1) continue;
+    plan.pool_tokens = std::uint64_t{limits.n_blocks[g]} * pipeline.block_tokens;
+  }
+  // A sequence can be no longer than the pool.
+  plan.context = program.groups.empty() ? context : static_cast<std::uint32_t>(std::min<std::uint64_t>(context, plan.pool_tokens));
+  return {};
+}
+
+std::string MemoryPlan::render() const {
+  char line[256];
+  std::string out = "memory plan\n";
+  const auto row = [&](const char* what, std::uint64_t bytes, const std::string& note) {
+    std::snprintf(line, sizeof line, "  %-12s %12s  %s\n", what, human_bytes(bytes).c_str(), note.c_str());
+    out += line;
+  };
+  row("weights", weight_bytes, "packed, from a file of " + human_bytes(file_bytes));
+  if (kv_bytes > 0)
+    row("kv cache", kv_bytes,
+        std::to_string(n_blocks) + " blocks of " + std::to_string(block_tokens) + " tokens, " + std::to_string(pool_tokens) +
+            " tokens in all");
+  if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " sequences");
+  row("work", work_bytes, "steps of " + std::to_string(max_batch_tokens) + " tokens");
+  row("host", host_bytes, "tokenizer, logits, the program itself");
+  std::snprintf(line, sizeof line, "%.0f%% of this machine's %s",
+                machine_bytes ? 100.0 * static_cast<double>(total()) / static_cast<double>(machine_bytes) : 0.0,
+                human_bytes(machine_bytes).c_str());
+  row("total", total(), line);
+  std::snprintf(line, sizeof line, "  up to %u sequences at once, each of up to %u tokens\n", max_sequences, context);
+  return out + line;
+}
+
+}  // namespace mekik::engine

@@ -1,0 +1,43 @@
+// The memory of a loaded model, decided and printed before any weight is read, and held to.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "config/pipeline.hpp"
+#include "program/program.hpp"
+
+namespace mekik::engine {
+
+// All in bytes, or tokens and counts where the name says so.
+struct MemoryPlan {
+  std::uint64_t file_bytes = 0;       // on disk; no page of it stays resident
+  std::uint64_t weight_bytes = 0;     // packed, on the device
+  std::uint64_t kv_bytes = 0;         // all blocks
+  std::uint64_t slot_bytes = 0;       // recurrent states
+  std::uint64_t work_bytes = 0;       // activations and scratch of the backend
+  std::uint64_t host_bytes = 0;       // of the core: tokenizer, program, logits, the process itself
+  std::uint64_t peak_load_bytes = 0;  // what loading needs beyond the above, for a moment
+  std::uint64_t machine_bytes = 0;
+  std::uint32_t n_blocks = 0;  // of the largest group
+  std::uint32_t block_tokens = 0, context = 0, max_sequences = 0, max_batch_tokens = 0;
+  std::uint64_t pool_tokens = 0;  // that all sequences together can keep
+
+  std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes; }
+  std::string render() const;  // a few lines for people
+};
+
+// The bytes of memory that this process may use: the machine's, or less where a control group says so.
+std::uint64_t machine_memory();
+
+// Fills `limits` and `plan` for a program on an opened device. `vocab_bytes`: what the tokenizer's tables take, about.
+// Code::invalid when the pipeline asks for more than the machine has, or for a cache that cannot hold one sequence.
+Status plan_memory(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context, std::uint64_t vocab_bytes,
+                   const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
+                   mekik_plan& backend_plan, MemoryPlan& plan);
+
+}  // namespace mekik::engine

@@ -1,0 +1,208 @@
+#include "engine/model.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+
+namespace mekik::engine {
+
+struct Model::Impl {
+  config::Pipeline pipeline;
+  std::string name;
+  // The file and the store live until the weights are loaded, so that no page of the file stays in use.
+  std::unique_ptr<weights::ModelFile> file;
+  std::unique_ptr<weights::Store> store;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  Status tokenizer_status;
+  std::optional<text::ChatTemplate> chat_template;
+  Status template_status;
+  program::Program program;
+  std::vector<std::string> notes;
+  plugin::Component component;
+  mekik_device* device = nullptr;
+  mekik_exec* exec = nullptr;
+  mekik_device_info device_info{};
+  mekik_limits limits{};
+  mekik_plan backend_plan{};
+  MemoryPlan plan;
+  bool loaded = false;
+
+  const mekik_backend& backend() const { return component.table<mekik_backend>(); }
+  ~Impl() {
+    if (exec != nullptr) backend().exec_free(exec);
+    if (device != nullptr) backend().close(device);
+  }
+
+  Status open_file(plugin::Registry& registry);
+  Status open_text();
+  Status open_device(plugin::Registry& registry);
+  Status check_kv_form();
+  Status build(plugin::Registry& registry, const program::Pages& pages);
+  bool supports(const program::Program& candidate, std::uint32_t op);
+};
+
+Status Model::Impl::open_file(plugin::Registry& registry) {
+  MEKIK_TRY(opened, weights::ModelFile::open(registry, pipeline.model.path, pipeline.model.loader));
+  file = std::move(opened);
+  name = pipeline.model.name.empty() ? std::filesystem::path{pipeline.model.path}.stem().string() : pipeline.model.name;
+  plan.file_bytes = file->file_bytes();
+  return {};
+}
+
+// A file without a tokenizer or a template can still be run on tokens; one whose tokenizer is broken is refused.
+Status Model::Impl::open_text() {
+  MEKIK_TRY(metadata, file->tokenizer());
+  if (metadata.is_null()) {
+    tokenizer_status = unsupported("the model file has no tokenizer; give tokens instead of text");
+  } else {
+    auto made = text::Tokenizer::create(metadata);
+    if (!made) return made.status();
+    tokenizer = std::move(*made);
+  }
+  auto source = file->chat_template();
+  if (!source) {
+    template_status = invalid("the model has no chat template, so it cannot chat; give it plain text instead (/v1/completions, --raw)");
+    return {};
+  }
+  auto compiled = text::ChatTemplate::compile(*source);
+  if (compiled) {
+    chat_template.emplace(std::move(*compiled));
+  } else {
+    template_status = std::move(compiled.status()).in("the model's chat template cannot be used");
+    notes.push_back(template_status.text);
+  }
+  return {};
+}
+
+Status Model::Impl::open_device(plugin::Registry& registry) {
+  MEKIK_TRY(found, registry.find(pipeline.backend));
+  component = found;
+  const std::vector<std::uint32_t> devices = pipeline.devices.empty() ? std::vector<std::uint32_t>{0} : pipeline.devices;
+  for (const std::uint32_t index : devices) {
+    device_info = {};
+    device_info.struct_size = sizeof device_info;
+    const mekik_status status = backend().probe(index, &device_info);
+    if (status == MEKIK_E_INVALID)
+      return invalid("backend \"" + pipeline.backend.name + "\" has no device " + std::to_string(index) + "; see `mekik describe backend/" +
+                     pipeline.backend.name + "`");
+    MEKIK_CHECK_OK(plugin::to_status(status, "backend " + pipeline.backend.name + ": device " + std::to_string(index)));
+  }
+  return plugin::to_status(backend().open(component.host, devices.data(), static_cast<std::uint32_t>(devices.size()),
+                                          plugin::abi_config(*pipeline.backend.options), &device),
+                           "backend " + pipeline.backend.name + ": open");
+}
+
+Status Model::Impl::check_kv_form() {
+  const auto* forms =
+      component.raw->extension == nullptr ? nullptr : static_cast<const mekik_backend_kv*>(component.raw->extension(MEKIK_BACKEND_KV));
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; forms != nullptr && i < forms->n_forms; ++i)
+    names.emplace_back(
+        reinterpret_cast<const mekik_kv_form*>(reinterpret_cast<const char*>(forms->forms) + std::size_t{i} * forms->form_size)->name);
+  if (std::find(names.begin(), names.end(), pipeline.kv) != names.end()) return {};
+  return invalid("cache.kv = " + mekik::quoted(pipeline.kv) + ": backend \"" + pipeline.backend.name + "\" stores " +
+                 (names.empty() ? "no state" : join(names, ", ")));
+}
+
+bool Model::Impl::supports(const program::Program& candidate, std::uint32_t op) {
+  const program::ProgramView view{candidate, store->forms()};
+  return backend().supports(device, view.get(), op) != 0;
+}
+
+Status Model::Impl::build(plugin::Registry& registry, const program::Pages& pages) {
+  program::BuildOptions options;
+  options.context = pipeline.model.context;
+  options.kv = pipeline.kv;
+  options.page = pipeline.model.page;
+  MEKIK_TRY(built, pages.build(file->meta(), options));
+  program = program::fold(std::move(built));
+  MEKIK_CHECK_OK(program::verify(program).in("internal: the folded program"));
+  if (pipeline.model.context > program.context)
+    return invalid("model.context = " + std::to_string(pipeline.model.context) + ", but the model was made for " +
+                   std::to_string(program.context) + " tokens");
+
+  MEKIK_TRY(opened, weights::Store::open(registry, *file, program, pipeline.model.dense));
+  store = std::move(opened);
+  for (program::Tensor& tensor : program.tensors)
+    if (tensor.weight >= 0) tensor.scheme = store->scheme(static_cast<std::size_t>(tensor.weight));
+  // One view for all questions: lower() asks about the operations of the program it was given, and rebuilds it only on a "no".
+  MEKIK_TRY(lowered,
+            program::lower(
+                std::move(program), pipeline.backend.name, [this](const program::Program& p, std::uint32_t op) { return supports(p, op); },
+                [] { return plugin::take_failure(); }));
+  program = std::move(lowered);
+  MEKIK_CHECK_OK(program::verify(program).in("internal: the lowered program"));
+  for (const std::vector<std::string>& list : {program.assumed, program.notes, store->notes()})
+    notes.insert(notes.end(), list.begin(), list.end());
+  if (tokenizer != nullptr && tokenizer->size() > program.vocab)
+    return invalid("the tokenizer has " + std::to_string(tokenizer->size()) + " tokens, but the model's embedding only " +
+                   std::to_string(program.vocab) + " rows");
+  return {};
+}
+
+Model::Model() : impl_{std::make_unique<Impl>()} {}
+Model::~Model() = default;
+
+Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plugin::Registry& registry, const program::Pages& pages) {
+  std::unique_ptr<Model> model{new Model};
+  Impl& m = *model->impl_;
+  m.pipeline = pipeline;
+  const std::string& path = pipeline.model.path;
+  MEKIK_CHECK_OK(m.open_file(registry).in(path));
+  MEKIK_CHECK_OK(m.open_text().in(path));
+  MEKIK_CHECK_OK(m.open_device(registry));
+  MEKIK_CHECK_OK(m.check_kv_form());
+  MEKIK_CHECK_OK(m.build(registry, pages).in(path));
+  const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context : m.program.context);
+  const program::ProgramView view{m.program, m.store->forms()};
+  const auto ask = [&](const mekik_limits& limits, mekik_plan& plan) {
+    plan = {};
+    plan.struct_size = sizeof plan;
+    return plugin::to_status(m.backend().plan(m.device, view.get(), &limits, &plan), "backend " + pipeline.backend.name + ": plan");
+  };
+  const std::uint64_t vocab_bytes = m.tokenizer == nullptr ? 0 : std::uint64_t{m.tokenizer->size()} * 120;
+  MEKIK_CHECK_OK(plan_memory(pipeline, m.program, context, vocab_bytes, ask, m.limits, m.backend_plan, m.plan));
+  return model;
+}
+
+Status Model::load() {
+  Impl& m = *impl_;
+  if (m.loaded) return internal_error("a model is loaded once");
+  {
+    const program::ProgramView view{m.program, m.store->forms()};
+    MEKIK_CHECK_OK(plugin::to_status(m.backend().compile(m.device, view.get(), &m.limits, &m.exec),
+                                     "backend " + m.pipeline.backend.name + ": compile"));
+    for (std::uint32_t t = 0; t < m.program.tensors.size(); ++t) {
+      if (m.program.tensors[t].weight < 0) continue;
+      const mekik_weight weight = m.store->weight(t);
+      MEKIK_CHECK_OK(
+          plugin::to_status(m.backend().weight(m.exec, &weight), m.pipeline.model.path + ": weight " + m.program.tensors[t].name));
+    }
+  }
+  m.store.reset();
+  m.file.reset();
+  m.loaded = true;
+  return {};
+}
+
+const config::Pipeline& Model::pipeline() const { return impl_->pipeline; }
+const std::string& Model::name() const { return impl_->name; }
+const MemoryPlan& Model::plan() const { return impl_->plan; }
+const program::Program& Model::program() const { return impl_->program; }
+const text::Tokenizer* Model::tokenizer() const { return impl_->tokenizer.get(); }
+const Status& Model::tokenizer_status() const { return impl_->tokenizer_status; }
+const text::ChatTemplate* Model::chat_template() const { return impl_->chat_template ? &*impl_->chat_template : nullptr; }
+const Status& Model::template_status() const { return impl_->template_status; }
+const std::vector<std::string>& Model::notes() const { return impl_->notes; }
+std::uint32_t Model::vocab() const { return static_cast<std::uint32_t>(impl_->program.vocab); }
+std::uint32_t Model::context() const { return impl_->plan.context; }
+const mekik_backend& Model::backend() const { return impl_->backend(); }
+mekik_exec* Model::exec() const { return impl_->exec; }
+const mekik_plan& Model::backend_plan() const { return impl_->backend_plan; }
+const mekik_limits& Model::limits() const { return impl_->limits; }
+const mekik_device_info& Model::device() const { return impl_->device_info; }
+
+}  // namespace mekik::engine
