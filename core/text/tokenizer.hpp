@@ -28,7 +28,8 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> create(const json::value& metadata);
   virtual ~Tokenizer() = default;
 
-  // `add_special`: BOS/EOS as the model's metadata asks for. Text must be UTF-8. Time is O(n log n).
+  // `add_special`: BOS/EOS as the model's metadata asks for. Text is UTF-8; bytes that are not become byte tokens where the
+  // vocabulary has them. Time is O(n log n).
   virtual std::vector<std::int32_t> encode(std::span<const TextPart> parts, bool add_special) const = 0;
   std::vector<std::int32_t> encode(std::string_view text, bool add_special, bool parse_special) const;
 
@@ -42,6 +43,8 @@ class Tokenizer {
   // All bytes of the ids; special tokens are left out unless `special`. A SentencePiece model's one leading space is dropped.
   virtual std::string decode(std::span<const std::int32_t> ids, bool special) const = 0;
   virtual std::string kind() const = 0;  // "bpe, pre smollm" for `mekik model`
+  // Whether encode puts a space before the first text, so that decode drops one there (Llama 2).
+  virtual bool adds_space_prefix() const { return false; }
 };
 
 // Streams text out of tokens without ever cutting a UTF-8 sequence. One per answer; not thread-safe.

@@ -1,0 +1,54 @@
+#include "text/tokenizer.hpp"
+
+#include "base/text.hpp"
+#include "text/tokenizer_base.hpp"
+
+namespace mekik::text {
+
+namespace {
+
+constexpr std::string_view kModelKey = "tokenizer.ggml.model";
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const json::value& metadata) {
+  const json::object* object = metadata.if_object();
+  if (object == nullptr) return invalid("the model has no tokenizer metadata");
+  MEKIK_TRY(model, optional_text(*object, kModelKey));
+  if (model == "gpt2") return create_byte_level_bpe(*object);
+  if (model == "llama") return create_sentencepiece_bpe(*object);
+  if (model.empty()) return invalid(std::string{kModelKey} + " is missing");
+  return unsupported(std::string{kModelKey} + " = " + quoted(model) +
+                     " is not supported; supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece BPE)");
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
+  const TextPart part{std::string{text}, parse_special};
+  return encode(std::span{&part, 1}, add_special);
+}
+
+Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool special, bool at_start)
+    : tokenizer_(&tokenizer), special_(special), at_start_(at_start && tokenizer.adds_space_prefix()) {}
+
+std::string Detokenizer::push(std::int32_t id) {
+  const bool is_special = (tokenizer_->flags(id) & kTokenSpecial) != 0;
+  if (is_special && !special_) return {};
+  std::string_view piece = tokenizer_->piece(id);
+  if (at_start_ && !is_special && !piece.empty()) {
+    at_start_ = false;
+    if (piece.front() == ' ') piece.remove_prefix(1);
+  }
+  pending_ += piece;
+  const std::size_t complete = utf8_complete_prefix(pending_);
+  std::string text = utf8_replace_invalid(std::string_view{pending_}.substr(0, complete));
+  pending_.erase(0, complete);
+  return text;
+}
+
+std::string Detokenizer::finish() {
+  std::string text = utf8_replace_invalid(pending_);
+  pending_.clear();
+  return text;
+}
+
+}  // namespace mekik::text
