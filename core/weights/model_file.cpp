@@ -1,0 +1,134 @@
+#include "weights/model_file.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.hpp"
+
+namespace mekik::weights {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Metadata of large vocabularies: a million tokens with scores and merges stay under this.
+constexpr std::size_t kMaxJson = std::size_t{512} << 20;
+
+Result<std::string> pick_loader(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return fail(Code::io, path + ": there is no such file or folder");
+  if (fs::is_directory(status)) {
+    if (fs::exists(fs::path{path} / "config.json", error)) return std::string{"safetensors"};
+    return invalid(path + ": is a folder without a config.json, so not a model; name a .gguf file or a model's folder");
+  }
+  if (!fs::is_regular_file(status)) return invalid(path + ": is neither a file nor a folder");
+  char head[4] = {};
+  std::ifstream{path, std::ios::binary}.read(head, sizeof head);
+  const std::string extension = fs::path{path}.extension().string();
+  if (std::memcmp(head, "GGUF", 4) == 0 || extension == ".gguf") return std::string{"gguf"};
+  if (extension == ".safetensors") return std::string{"safetensors"};
+  return invalid(path + ": is not a GGUF file, and not a folder with a config.json; name its loader in [model] loader");
+}
+
+// A loader's answer to `key`, parsed. Code::invalid when the file has none.
+Result<json::value> ask(const mekik_loader& loader, mekik_model_file* raw, const std::string& path, std::string_view key) {
+  mekik_str text{};
+  MEKIK_CHECK_OK(plugin::to_status(loader.meta(raw, plugin::abi_str(key), &text), path));
+  json::ParseLimits limits;
+  limits.bytes = kMaxJson;
+  limits.bare_infinity = key.substr(0, 5) == "file:" || key == "config";
+  auto parsed = json::parse(plugin::view(text), limits);
+  if (!parsed.ok()) return parsed.status().in(path + ": " + std::string{key});
+  return parsed;
+}
+
+Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader, mekik_model_file* raw, const std::string& path) {
+  const mekik_part* parts = nullptr;
+  std::uint32_t n = 0, size = 0;
+  MEKIK_CHECK_OK(plugin::to_status(loader.tensors(raw, &parts, &n, &size), path));
+  if (n > 0 && (parts == nullptr || size < sizeof(mekik_part))) return internal_error(path + ": the loader's tensors cannot be read");
+  std::vector<program::TensorInfo> tensors(n);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const auto& part = *reinterpret_cast<const mekik_part*>(reinterpret_cast<const char*>(parts) + std::size_t{i} * size);
+    if (part.name == nullptr || part.rank < 1 || part.rank > 4)
+      return internal_error(path + ": the loader describes a tensor without a name or shape");
+    if (!std::all_of(part.shape, part.shape + part.rank, [](std::int64_t side) { return side > 0; }))
+      return invalid(path + ": tensor " + quoted(part.name) + " is empty");
+    tensors[i] = {part.name, part.scheme != nullptr ? part.scheme : "", part.num, {part.shape, part.shape + part.rank}, part.bytes};
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, const std::string& path, const std::string& loader) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return fail(Code::io, path + ": there is no such file or folder");
+  std::string name = loader;
+  if (name.empty()) {
+    MEKIK_TRY(picked, pick_loader(path));
+    name = picked;
+  }
+  std::unique_ptr<ModelFile> file{new ModelFile};
+  auto component = registry.find("loader", name);
+  if (!component.ok()) return component.status().in(path);
+  file->component_ = std::move(*component);
+  file->loader_ = &file->component_.table<mekik_loader>();
+  MEKIK_CHECK_OK(plugin::to_status(file->loader_->open(file->component_.host, plugin::abi_str(path), &file->raw_), {}));
+  program::ModelMeta& meta = file->meta_;
+  meta.path = path;
+  MEKIK_TRY(format, ask(*file->loader_, file->raw_, path, "format"));
+  if (!format.is_string()) return internal_error(path + ": the loader does not say what format it reads");
+  meta.format = format.as_string();
+  MEKIK_TRY(config, ask(*file->loader_, file->raw_, path, "config"));
+  if (!config.is_object()) return invalid(path + ": its configuration is not a JSON object");
+  meta.config = std::move(config);
+  MEKIK_TRY(tensors, tensor_infos(*file->loader_, file->raw_, path));
+  meta.tensors = std::move(tensors);
+  const ModelFile* self = file.get();
+  meta.file = [self](const std::string& other) {
+    auto found = ask(self->loader(), self->raw(), self->meta_.path, "file:" + other);
+    return found.ok() ? std::move(*found) : json::value{};
+  };
+  for (const program::TensorInfo& tensor : meta.tensors) file->file_bytes_ += tensor.bytes;
+  // Of a single file all of it counts; of a folder or a split model, what its tensors take.
+  if (fs::is_regular_file(path, error)) file->file_bytes_ = std::max<std::uint64_t>(file->file_bytes_, fs::file_size(path, error));
+  return file;
+}
+
+ModelFile::~ModelFile() {
+  if (raw_ != nullptr) loader_->close(raw_);
+}
+
+Result<json::value> ModelFile::tokenizer() const {
+  mekik_str text{};
+  const mekik_status code = loader_->meta(raw_, plugin::abi_str("tokenizer"), &text);
+  if (code == MEKIK_E_INVALID) {
+    plugin::take_failure();
+    return json::value{};
+  }
+  MEKIK_CHECK_OK(plugin::to_status(code, meta_.path));
+  json::ParseLimits limits;
+  limits.bytes = kMaxJson;
+  auto parsed = json::parse(plugin::view(text), limits);
+  if (!parsed.ok()) return parsed.status().in(meta_.path + ": tokenizer");
+  return parsed;
+}
+
+Result<std::string> ModelFile::chat_template() const {
+  MEKIK_TRY(found, ask(*loader_, raw_, meta_.path, "template"));
+  if (!found.is_string()) return invalid(meta_.path + ": its chat template is not a text");
+  return std::string{std::string_view{found.as_string()}};
+}
+
+const mekik_part* ModelFile::part(std::uint32_t index) const {
+  const mekik_part* parts = nullptr;
+  std::uint32_t n = 0, size = 0;
+  if (loader_->tensors(raw_, &parts, &n, &size) != MEKIK_OK || index >= n) return nullptr;
+  return reinterpret_cast<const mekik_part*>(reinterpret_cast<const char*>(parts) + std::size_t{index} * size);
+}
+
+}  // namespace mekik::weights
