@@ -43,6 +43,14 @@ struct ServerUse {
   Origin origin;
 };
 
+// One line of --print-config.
+struct Setting {
+  std::string table;  // "[scheduler]", "[[sampler]]"; each use of a component in a list starts with its key `use`
+  std::string key;
+  std::string value;  // spelled as TOML; a secret as "***"
+  std::string from;   // "chat.toml:14:20", "--set:1:9", "default"
+};
+
 struct Pipeline {
   std::string name;
   ModelUse model;
@@ -58,6 +66,7 @@ struct Pipeline {
   std::string kv = "f16";
   std::uint32_t max_batch_tokens = 512, max_sequences = 64;
   std::vector<std::string> plugin_load, plugin_dirs;  // [plugins] load, dirs
+  std::vector<Setting> settings;                      // all of it, in the order of core_tables()
 };
 
 // Gives the declared option rows of a component while a pipeline is checked; implemented by plugin::Registry.

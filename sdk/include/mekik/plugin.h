@@ -87,6 +87,8 @@ typedef struct mekik_option { const char *key; uint32_t type, flags;
   const char *doc;                              /* one sentence: `mekik describe` and the reference are made of these */
 } mekik_option;
 #define MEKIK_CONFIG "mekik.config/1"           /* what it returns lasts as long as the mekik_config */
+/* Element i of a list of scalars is the key "name.i". An option that was neither given nor has a default has length 0 and
+ * reads as 0, "" or NULL. */
 typedef struct mekik_config_api { uint32_t struct_size, reserved;
   int64_t (*i64)(const mekik_config *, const char *key);             /* [any] also bool, choice index, bytes, ns */
   double (*f64)(const mekik_config *, const char *key);  /* [any] */

@@ -5,6 +5,7 @@
 // Functions of a component may throw mekik::Error (or anything): guard() turns it into a status and the text of mekik_host.fail.
 #pragma once
 #include <mekik/plugin.h>
+#include <mekik/version.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -306,7 +307,7 @@ constexpr mekik_component sink() {
       "mekik",                                                                \
       VERSION,                                                                \
       "Apache-2.0",                                                           \
-      "",                                                                     \
+      MEKIK_VERSION,                                                          \
       [](const mekik_host* h, mekik_str) -> mekik_status {                    \
         mekik::host = h;                                                      \
         return MEKIK_OK;                                                      \

@@ -1,0 +1,159 @@
+#include "plugin/host.hpp"
+
+#include <mekik/version.h>
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "config/table.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/registry.hpp"
+
+namespace mekik::plugin {
+
+namespace {
+
+constexpr std::size_t kMaxTags = 64;            // a tag is a label of a metric
+constexpr std::uint32_t kMaxBounds = 1000;      // of a histogram
+constexpr std::size_t kMaxAlign = 1u << 21;     // a large page
+constexpr std::size_t kMaxAlloc = 1ull << 46;   // more than any machine has; keeps arithmetic away from overflow
+constexpr std::size_t kMaxMessage = 16u << 10;  // of a log line
+
+Host& host_of(const mekik_host* host) { return *static_cast<Host*>(host->self); }
+const char* or_empty(const char* text) { return text == nullptr ? "" : text; }
+std::string_view bounded(mekik_str text) { return text.ptr == nullptr ? std::string_view{} : view(text).substr(0, kMaxMessage); }
+
+const mekik_log kLog{
+    sizeof(mekik_log), 0,
+    [](const mekik_host*, std::int32_t level) -> int { return log::enabled(static_cast<log::Level>(std::clamp(level, 0, 5))) ? 1 : 0; },
+    [](const mekik_host*, std::int32_t level, mekik_str component, mekik_str message) {
+      log::write(static_cast<log::Level>(std::clamp(level, 0, 5)), bounded(component), bounded(message));
+    }};
+
+// A metric that cannot be made is said once, at its making; its handle is NULL, and recording to that does nothing.
+mekik_metric* made(const mekik_host* host, const char* name, mekik_metric* metric) {
+  if (metric == nullptr)
+    log::warning(host_of(host).library,
+                 "the metric " + mekik::quoted(or_empty(name)) + " cannot be made: wrong name, type, bounds or labels");
+  return metric;
+}
+
+const mekik_metrics kMetrics{
+    sizeof(mekik_metrics),
+    0,
+    [](const mekik_host* h, const char* name, const char* help, const char* labels) {
+      return made(h, name, host_of(h).metrics.counter(or_empty(name), or_empty(help), or_empty(labels)));
+    },
+    [](const mekik_host* h, const char* name, const char* help, const char* labels) {
+      return made(h, name, host_of(h).metrics.gauge(or_empty(name), or_empty(help), or_empty(labels)));
+    },
+    [](const mekik_host* h, const char* name, const char* help, const char* labels, const double* bounds, std::uint32_t n) {
+      if (n > kMaxBounds || (n > 0 && bounds == nullptr)) return made(h, name, nullptr);
+      return made(h, name,
+                  host_of(h).metrics.histogram(or_empty(name), or_empty(help), std::vector<double>(bounds, bounds + n), or_empty(labels)));
+    },
+    [](mekik_metric* metric, double value) {
+      if (metric != nullptr) metric->record(value);
+    }};
+
+const mekik_memory kMemory{
+    sizeof(mekik_memory), 0,
+    [](const mekik_host* h, std::size_t bytes, std::size_t align, const char* tag) { return host_of(h).memory.alloc(bytes, align, tag); },
+    [](const mekik_host* h, void* memory) { host_of(h).memory.release(memory); }};
+
+const mekik_tasks kTasks{
+    sizeof(mekik_tasks), 0, [](const mekik_host* h) { return host_of(h).tasks.width(); },
+    [](const mekik_host* h, std::uint32_t n, void (*fn)(void*, std::uint32_t), void* ctx) { host_of(h).tasks.parallel(n, fn, ctx); }};
+
+const config::Table& table_of(const mekik_config* config) { return *reinterpret_cast<const config::Table*>(config); }
+
+const mekik_config_api kConfig{sizeof(mekik_config_api),
+                               0,
+                               [](const mekik_config* c, const char* key) { return table_of(c).i64(or_empty(key)); },
+                               [](const mekik_config* c, const char* key) { return table_of(c).f64(or_empty(key)); },
+                               [](const mekik_config* c, const char* key) { return abi_str(table_of(c).text(or_empty(key))); },
+                               [](const mekik_config* c, const char* key) { return table_of(c).length(or_empty(key)); },
+                               [](const mekik_config* c, const char* key, std::uint32_t i) -> const mekik_config* {
+                                 const config::Table* found = table_of(c).table(or_empty(key), i);
+                                 return found == nullptr ? nullptr : abi_config(*found);
+                               },
+                               [](const mekik_config* c, const char* key, mekik_str why) -> mekik_status {
+                                 const std::string reason = utf8_replace_invalid(bounded(why));
+                                 remember_rejection(table_of(c).rejection(or_empty(key), reason), bounded(why));
+                                 return MEKIK_E_INVALID;
+                               }};
+
+const void* service(const mekik_host*, const char* id) {
+  if (id == nullptr) return nullptr;
+  const std::string_view wanted = id;
+  if (wanted == MEKIK_LOG) return &kLog;
+  if (wanted == MEKIK_METRICS) return &kMetrics;
+  if (wanted == MEKIK_MEMORY) return &kMemory;
+  if (wanted == MEKIK_TASKS) return &kTasks;
+  if (wanted == MEKIK_CONFIG) return &kConfig;
+  return nullptr;
+}
+
+}  // namespace
+
+const mekik_config* abi_config(const config::Table& table) { return reinterpret_cast<const mekik_config*>(&table); }
+
+mekik_metric* MemoryAccount::gauge_of(const std::string& tag) {
+  return metrics_.gauge("mekik_plugin_memory_bytes", "Host memory that a library asked the engine for.",
+                        "library=" + library_ + ",tag=" + tag);
+}
+
+void* MemoryAccount::alloc(std::size_t bytes, std::size_t align, const char* tag) {
+  if (align == 0) align = alignof(std::max_align_t);
+  if (bytes == 0 || bytes > kMaxAlloc || align > kMaxAlign || (align & (align - 1)) != 0) return nullptr;
+  void* memory = ::operator new (bytes, std::align_val_t{align}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  std::string name = utf8_replace_invalid(std::string_view{or_empty(tag)}.substr(0, 64));
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ',' || c == '=' || static_cast<unsigned char>(c) < 0x20; }, '_');
+  const std::lock_guard lock{mutex_};
+  if (by_tag_.size() >= kMaxTags && by_tag_.find(name) == by_tag_.end()) name = "other";
+  blocks_.emplace(memory, Block{bytes, align, name});
+  total_ += bytes;
+  if (mekik_metric* gauge = gauge_of(name)) gauge->record(static_cast<double>(by_tag_[name] += bytes));
+  return memory;
+}
+
+void MemoryAccount::release(void* memory) {
+  if (memory == nullptr) return;
+  const std::lock_guard lock{mutex_};
+  const auto it = blocks_.find(memory);
+  if (it == blocks_.end()) {
+    log::error(library_, "released memory that it does not have; nothing was freed");
+    return;
+  }
+  const Block block = it->second;
+  blocks_.erase(it);
+  total_ -= block.bytes;
+  if (mekik_metric* gauge = gauge_of(block.tag)) gauge->record(static_cast<double>(by_tag_[block.tag] -= block.bytes));
+  ::operator delete (memory, std::align_val_t{block.align});
+}
+
+std::size_t MemoryAccount::bytes() const {
+  const std::lock_guard lock{mutex_};
+  return total_;
+}
+
+Host::Host(std::string name, metrics::Metrics& registry, Tasks& pool)
+    : library{std::move(name)}, metrics{registry}, tasks{pool}, memory{library, registry} {
+  raw_.struct_size = sizeof(mekik_host);
+  raw_.abi_minor = MEKIK_ABI_MINOR;
+  raw_.self = this;
+  raw_.name = "mekik";
+  raw_.version = MEKIK_VERSION;
+  raw_.fail = [](const mekik_host*, mekik_status code, mekik_str why) {
+    remember_failure(bounded(why));
+    return code;
+  };
+  raw_.service = service;
+}
+
+}  // namespace mekik::plugin
