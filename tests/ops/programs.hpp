@@ -1,0 +1,38 @@
+// The programs that backends are compared on: one a row of ops.def and more, and small whole models.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "program_builder.hpp"
+
+namespace mekik::test {
+
+struct OpCase {
+  std::string name;
+  bool every_backend;  // of the tier that no backend may lack
+  // Builds the operations; rows of `tokens` come from embeddings. Gives the tensor whose rows are compared and its row size.
+  std::function<std::pair<ProgramBuilder::Id, std::int64_t>(ProgramBuilder&)> build;
+  double exact_bound = 2e-5;  // of the largest value in the reference's row
+};
+inline constexpr std::int32_t kVocab = 64;  // ids of the tests; the last two rows of every embedding are NaN and infinite
+
+// Rows [T][shape...] of random numbers, chosen by the token.
+ProgramBuilder::Id random_rows(ProgramBuilder& b, std::vector<std::int64_t> shape, float mean = 0, float spread = 1);
+// Rows of the case as "logits".
+void finish(ProgramBuilder& b, ProgramBuilder::Id rows, std::int64_t size);
+
+std::vector<OpCase> basic_cases();
+std::vector<OpCase> composite_cases();
+std::vector<OpCase> family_cases();
+// linear over one form and shape.
+OpCase linear_case(const std::string& form, std::uint64_t n, std::uint64_t k);
+
+// Two layers of a llama: grouped heads, rope, glu, weights in `form`, KV stored as `kv`.
+void build_llama(ProgramBuilder& b, const std::string& form, const char* kv, std::int64_t window);
+// A layer of each recurrent operation, and an attention.
+void build_hybrid(ProgramBuilder& b);
+// A router and experts.
+void build_experts(ProgramBuilder& b, const std::string& form);
+
+}  // namespace mekik::test

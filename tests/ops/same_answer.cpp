@@ -1,0 +1,177 @@
+// Promise 4: on a backend that says ROW_INVARIANT, no bit of a sequence's logits depends on the batch, the chunks or the threads.
+#include <cstring>
+#include <limits>
+
+#include "programs.hpp"
+#include "subject.hpp"
+#include "support/catch.hpp"
+
+namespace mekik::test {
+
+namespace {
+
+constexpr std::size_t kLength = 19;
+
+struct Model {
+  std::string name;
+  std::function<void(ProgramBuilder&)> build;
+};
+std::vector<Model> models() {
+  std::vector<Model> all;
+  for (const std::string form : {"f32", "bf16", "q4_0", "q4_1", "q8_0", "q6_k"})
+    all.push_back({"llama " + form, [form](ProgramBuilder& b) { build_llama(b, form, "f16", 0); }});
+  all.push_back({"llama with a window", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", 5); }});
+  all.push_back({"hybrid", [](ProgramBuilder& b) { build_hybrid(b); }});
+  all.push_back({"experts", [](ProgramBuilder& b) { build_experts(b, "q4_0"); }});
+  return all;
+}
+
+bool equal(const std::vector<float>& a, const float* b) { return std::memcmp(a.data(), b, a.size() * sizeof(float)) == 0; }
+
+// Feeds a sequence alone, cut at `cuts`, into the given blocks and slot.
+std::vector<float> feed(Session& session, const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& cuts,
+                        const std::vector<std::int32_t>& blocks = {3, 1, 4, 15, 9, 2}, std::int32_t slot = 2) {
+  std::vector<float> all;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i <= cuts.size(); ++i) {
+    const std::size_t to = i < cuts.size() ? cuts[i] : tokens.size();
+    const Part part{{tokens.begin() + static_cast<std::ptrdiff_t>(from), tokens.begin() + static_cast<std::ptrdiff_t>(to)},
+                    static_cast<std::int32_t>(from),
+                    blocks,
+                    from == 0 ? -1 : slot,
+                    slot};
+    const auto rows = session.step({part});
+    all.insert(all.end(), rows.begin(), rows.end());
+    from = to;
+  }
+  return all;
+}
+
+// Runs f(session, tokens, truth) for every model that the backend runs, if it claims invariance.
+template <class F>
+void with_models(F&& f) {
+  if (!subject().row_invariant()) {
+    WARN(subject().name() << " does not claim ROW_INVARIANT");
+    return;
+  }
+  for (const Model& m : models()) {
+    INFO(m.name);
+    ProgramBuilder b{3};
+    m.build(b);
+    std::string why;
+    if (!supports_all(subject(), b, &why)) {
+      WARN(subject().name() << " does not offer: " << why);
+      continue;
+    }
+    Session session{subject(), b};
+    session.fill_states(0xFF);  // NaN: whoever reads what was not written shows
+    const auto tokens = random_tokens(kLength, 21);
+    const auto truth = feed(session, tokens, {});
+    for (const float v : truth) REQUIRE(std::isfinite(v));
+    f(session, tokens, truth);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("chunks cut anywhere give the same bits") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    for (std::size_t cut = 1; cut < tokens.size(); ++cut) {
+      CAPTURE(cut);
+      session.fill_states(0xFF);
+      CHECK(equal(truth, feed(session, tokens, {cut}, {7, 6, 5, 4, 3}, 1).data()));
+    }
+    CHECK(equal(truth, feed(session, tokens, {2, 3, 9, 10, 16}).data()));
+  });
+}
+
+TEST_CASE("decoding gives the bits of the prefill") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    std::vector<std::size_t> each;
+    for (std::size_t i = 1; i < tokens.size(); ++i) each.push_back(i);
+    session.fill_states(0xFF);
+    CHECK(equal(truth, feed(session, tokens, each).data()));
+  });
+}
+
+TEST_CASE("no place in a batch and no neighbour changes a bit") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    const std::size_t width = session.width();
+    const auto others = random_tokens(8, 22);
+    for (std::size_t place = 0; place < 5; ++place) {
+      CAPTURE(place);
+      session.fill_states(0xFF);
+      std::vector<Part> parts;
+      std::size_t before = 0;
+      for (std::size_t s = 0; s < 5; ++s) {
+        if (s == place) {
+          parts.push_back({tokens, 0, {3, 1, 4, 15, 9}, -1, 2});
+          continue;
+        }
+        // Neighbours of 1 to 8 tokens, some of NaN and infinities.
+        Part p{{others.begin(), others.begin() + static_cast<std::ptrdiff_t>(1 + (s * 3 + place) % 8)},
+               0,
+               {static_cast<std::int32_t>(20 + 2 * s), static_cast<std::int32_t>(21 + 2 * s)},
+               -1,
+               static_cast<std::int32_t>(5 + s)};
+        p.tokens[0] = s % 2 == 0 ? 62 : 63;
+        if (s < place) before += p.tokens.size();
+        parts.push_back(std::move(p));
+      }
+      const auto rows = session.step(parts);
+      CHECK(equal(truth, rows.data() + before * width));
+    }
+  });
+}
+
+TEST_CASE("one row at every place of a batch of single tokens gives the same bits") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    const std::vector<std::int32_t> past{tokens.begin(), tokens.end() - 1};
+    const std::vector<float> last(truth.end() - static_cast<std::ptrdiff_t>(session.width()), truth.end());
+    for (std::size_t n = 1; n <= 8; ++n)
+      for (const std::size_t place : {std::size_t{0}, n / 2, n - 1}) {
+        feed(session, past, {});
+        std::vector<Part> parts(n);
+        for (std::size_t s = 0; s < n; ++s)
+          parts[s] = {{s % 2 == 0 ? 62 : 63}, 0, {static_cast<std::int32_t>(20 + s)}, -1, static_cast<std::int32_t>(5 + s)};
+        parts[place] = {{tokens.back()}, static_cast<std::int32_t>(past.size()), {3, 1, 4, 15, 9, 2}, 2, 2};
+        CAPTURE(n, place);
+        CHECK(equal(last, session.step(parts).data() + place * session.width()));
+      }
+  });
+}
+
+TEST_CASE("threads change no bit") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    for (const std::uint32_t threads : {1u, 2u, 3u}) {
+      CAPTURE(threads);
+      session.backend().host().set_threads(threads);
+      session.fill_states(0xFF);
+      CHECK(equal(truth, feed(session, tokens, {5, 6, 7}).data()));
+    }
+    session.backend().host().set_threads(2);
+  });
+}
+
+TEST_CASE("states moved, read and written back give the same bits") {
+  with_models([](Session& session, const auto& tokens, const auto& truth) {
+    if (session.plan().block_bytes[0] == 0) return;
+    const std::size_t half = 10;  // within a block of 4
+    const std::vector<std::int32_t> first{tokens.begin(), tokens.begin() + half};
+    feed(session, first, {});
+    const auto& table = session.backend().table();
+    std::uint64_t ticket = 0;
+    std::vector<std::uint8_t> bytes(session.plan().block_bytes[0]);
+    REQUIRE(table.state_read(session.exec(), MEKIK_WHAT_BLOCK, 0, 3, bytes.data(), bytes.size(), &ticket) == MEKIK_OK);
+    REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
+    REQUIRE(table.state_write(session.exec(), MEKIK_WHAT_BLOCK, 0, 30, bytes.data(), bytes.size(), &ticket) == MEKIK_OK);
+    // The second block whole, of the third the two rows that are used.
+    const mekik_move moves[] = {{MEKIK_WHAT_BLOCK, 0, 1, 31, 0, 0, 0, 0}, {MEKIK_WHAT_ROWS, 0, 4, 32, 0, 0, 2, 0}};
+    REQUIRE(table.move(session.exec(), moves, 2, sizeof(mekik_move), &ticket) == MEKIK_OK);
+    REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
+    const Part rest{{tokens.begin() + half, tokens.end()}, half, {30, 31, 32, 33, 34}, 2, 2};
+    CHECK(equal({truth.begin() + static_cast<std::ptrdiff_t>(half * session.width()), truth.end()}, session.step({rest}).data()));
+  });
+}
+
+}  // namespace mekik::test
