@@ -90,6 +90,9 @@ function(mekik_finish)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/static_entries.cpp CONTENT "${table}" @ONLY)
   add_library(mekik_static_entries STATIC ${CMAKE_BINARY_DIR}/static_entries.cpp)
   target_link_libraries(mekik_static_entries PUBLIC mekik_plugin_host ${statics})
+  # What a user runs, without the tests: the program and its plugins.
+  get_property(shared GLOBAL PROPERTY MEKIK_PLUGIN_LIST)
+  add_custom_target(product DEPENDS mekik ${shared})
   # The registry asks for the table, so whoever links the registry gets it.
   target_link_libraries(mekik_plugin INTERFACE mekik_static_entries)
 endfunction()

@@ -49,7 +49,8 @@ struct Registry::Impl {
     for (const fs::path& path : options.extra) {
       // A relative or empty entry would mean the working directory, where nothing is ever looked up.
       if (path.is_absolute()) absolute.push_back(path);
-      else if (!path.empty()) log::warning("plugins", "MEKIK_PLUGIN_PATH: " + mekik::quoted(path.string()) + " is not an absolute path and is left out");
+      else if (!path.empty())
+        log::warning("plugins", "MEKIK_PLUGIN_PATH: " + mekik::quoted(path.string()) + " is not an absolute path and is left out");
     }
     options.extra = std::move(absolute);
   }
@@ -178,6 +179,8 @@ struct Registry::Impl {
 };
 
 Registry::Registry(Options options, metrics::Metrics& metrics) : impl_{std::make_unique<Impl>(std::move(options), metrics)} {}
+void Registry::set_threads(std::uint32_t threads) { impl_->tasks.set_width(threads); }
+
 Registry::~Registry() = default;
 
 Result<Component> Registry::find(const std::string& kind, const std::string& name) { return impl_->find(kind, name, ""); }

@@ -42,6 +42,8 @@ class Registry final : public config::Components {
   Result<Component> find(const config::Use& use);
   Result<const mekik_component*> component(const std::string& kind, const config::Use& use) override;
   Status add(const std::vector<std::string>& load, const std::vector<std::string>& dirs) override;
+  // The pipeline's `threads`: the width of mekik.tasks/1. Before a backend is opened.
+  void set_threads(std::uint32_t threads);
   // Everything installed in all directories (loads each library; those that cannot be loaded are in `problems`).
   std::vector<Component> installed(std::vector<std::string>* problems);
 

@@ -86,7 +86,8 @@ struct Tasks::Pool {
   }
 };
 
-Tasks::Tasks(std::uint32_t width) : width_{std::clamp<std::uint32_t>(width, 1, 1024)}, pool_{std::make_unique<Pool>()} {}
+Tasks::Tasks(std::uint32_t width) : pool_{std::make_unique<Pool>()} { set_width(width); }
+void Tasks::set_width(std::uint32_t width) { width_ = std::clamp<std::uint32_t>(width, 1, 1024); }
 Tasks::~Tasks() = default;
 
 void Tasks::parallel(std::uint32_t n, void (*fn)(void* ctx, std::uint32_t i), void* ctx) {

@@ -1,0 +1,105 @@
+#include "app/generate.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sample/request.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;  // set by the handler, which may do nothing else
+
+// SIGINT sets a flag while this lives.
+class CatchInterrupt {
+ public:
+  CatchInterrupt() {
+    interrupted = 0;
+    previous_ = std::signal(SIGINT, [](int) { interrupted = 1; });
+  }
+  ~CatchInterrupt() { std::signal(SIGINT, previous_); }
+  CatchInterrupt(const CatchInterrupt&) = delete;
+  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+
+ private:
+  void (*previous_)(int);
+};
+
+}  // namespace
+
+Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const std::string&)>& on_text) {
+  std::mutex mutex;
+  std::condition_variable over;
+  Answer answer;
+  Status error;
+  bool done = false;
+  const CatchInterrupt interrupt;
+  const engine::RequestId id = need(engine.submit(std::move(request), [&](const engine::Event& event) {
+    if (!event.text.empty()) on_text(event.text);
+    const std::lock_guard lock{mutex};
+    for (const engine::TokenInfo& token : event.tokens) answer.tokens.push_back(token.id);
+    answer.text += event.text;
+    if (event.finish == engine::Finish::none) return;
+    answer.finish = event.finish;
+    answer.usage = event.usage;
+    answer.timings = event.timings;
+    error = event.error;
+    done = true;
+    over.notify_all();
+  }));
+  std::unique_lock lock{mutex};
+  while (!over.wait_for(lock, std::chrono::milliseconds{100}, [&] { return done; })) {
+    if (interrupted == 0) continue;
+    lock.unlock();
+    engine.cancel(id);
+    lock.lock();
+  }
+  need(error);
+  return answer;
+}
+
+void declare_request_options(po::options_description& o) {
+  o.add_options()                                                                                            //
+      ("max-tokens", po::value<std::uint32_t>()->default_value(512), "the most tokens to make")              //
+      ("temperature", po::value<double>(), "0 takes the likeliest token; without it the sampler's default")  //
+      ("seed", po::value<std::uint64_t>(), "the same seed gives the same answer; without it a random one")   //
+      ("ignore-eos", po::bool_switch(), "go on after the model's end token");
+}
+
+engine::Request request_of(const Arguments& arguments, Session& session, const engine::Model& model) {
+  engine::Request request;
+  request.max_tokens = arguments.values["max-tokens"].as<std::uint32_t>();
+  if (request.max_tokens == 0) throw misused("--max-tokens 0 makes nothing; give at least 1");
+  request.ignore_eos = arguments.flag("ignore-eos");
+  if (arguments.has("seed")) request.seed = arguments.values["seed"].as<std::uint64_t>();
+  json::object fields;
+  if (arguments.has("temperature")) fields["temperature"] = arguments.values["temperature"].as<double>();
+  std::vector<const mekik_component*> chain;
+  for (const config::Use& use : model.pipeline().samplers) chain.push_back(need(session.registry().component("sampler", use)));
+  std::vector<std::string> unknown;
+  auto checked = sample::sampler_request(chain, fields, unknown);
+  if (!checked) throw misused(checked.status().text);
+  if (!unknown.empty()) throw misused("--" + unknown.front() + ": no sampler of this pipeline has this option");
+  request.sampler_json = std::move(*checked);
+  return request;
+}
+
+std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages) {
+  if (model.chat_template() == nullptr) throw failed(model.template_status());
+  if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
+  const text::Tokenizer& tokenizer = *model.tokenizer();
+  json::object context{{"messages", need(text::normalise_messages(messages))}, {"add_generation_prompt", true}};
+  if (tokenizer.bos() >= 0) context["bos_token"] = tokenizer.token(tokenizer.bos());
+  if (tokenizer.eos() >= 0) context["eos_token"] = tokenizer.token(tokenizer.eos());
+  const std::vector<text::TextPart> parts = need(model.chat_template()->render(context));
+  std::vector<std::int32_t> tokens = tokenizer.encode(parts, false);
+  if (tokens.empty()) throw Failure{kFailed, "the chat template made an empty prompt of these messages"};
+  return tokens;
+}
+
+}  // namespace mekik::app

@@ -1,0 +1,190 @@
+// check, model, logits: what a pipeline and a model file are, and what the model computes.
+#include <charconv>
+#include <cstdio>
+
+#include "app/session.hpp"
+#include "app/verbs.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "engine/evaluate.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+const char* num_name(std::uint32_t num) {
+  static constexpr const char* kNames[] = {"?",   "f32",  "f16",  "bf16", "e8m0", "ue4m3", "i8",       "u8",
+                                           "i32", "e4m3", "e5m2", "f64",  "i16",  "i64",   "e8m0_half"};
+  return num < std::size(kNames) ? kNames[num] : "?";
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
+  return "[" + join(sizes, ", ") + "]";
+}
+
+// Every pipeline is checked, whatever the ones before it had.
+int run_check(const Arguments& arguments) {
+  Session session;
+  ExitCode worst = kSuccess;
+  for (const std::string& operand : arguments.operands) {
+    try {
+      const auto pipeline = session.pipeline(arguments, operand);
+      if (!pipeline) continue;
+      const auto model = session.open(*pipeline);
+      std::printf("%s: fits together\n", operand.c_str());
+      std::printf("  model %s, page %s, backend %s on %s\n", model->name().c_str(), model->program().page.c_str(),
+                  pipeline->backend.name.c_str(), model->device().name);
+      std::printf("  chat template: %s\n", model->chat_template() ? "yes" : model->template_status().text.c_str());
+      std::printf("  tokenizer: %s\n", model->tokenizer() ? model->tokenizer()->kind().c_str() : model->tokenizer_status().text.c_str());
+      std::fputs(model->plan().render().c_str(), stdout);
+      for (const std::string& note : model->notes()) std::printf("  note: %s\n", note.c_str());
+    } catch (const Failure& failure) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "%s%s", failure.text.c_str(), failure.text.ends_with('\n') ? "" : "\n");
+      worst = std::max(worst, failure.code);
+    }
+  }
+  return worst;
+}
+
+void print_tensors(const program::ModelMeta& meta) {
+  for (const program::TensorInfo& t : meta.tensors)
+    std::printf("  %-44s %-8s %-22s %s\n", t.name.c_str(), t.scheme.empty() ? num_name(t.num) : t.scheme.c_str(),
+                shape_text(t.shape).c_str(), human_bytes(t.bytes).c_str());
+}
+
+json::object model_json(const weights::ModelFile& file, bool tensors) {
+  const program::ModelMeta& meta = file.meta();
+  json::object out{{"path", meta.path}, {"format", meta.format}, {"bytes", file.file_bytes()}, {"config", meta.config}};
+  json::array rows;
+  for (const program::TensorInfo& t : meta.tensors)
+    if (tensors)
+      rows.push_back(json::object{{"name", t.name},
+                                  {"type", t.scheme.empty() ? num_name(t.num) : t.scheme},
+                                  {"shape", json::array(t.shape.begin(), t.shape.end())},
+                                  {"bytes", t.bytes}});
+  if (tensors) out["tensors"] = std::move(rows);
+  return out;
+}
+
+void print_summary(const weights::ModelFile& file) {
+  const program::ModelMeta& meta = file.meta();
+  std::uint64_t parameters = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> types;
+  for (const program::TensorInfo& t : meta.tensors) {
+    std::uint64_t elements = 1;
+    for (const std::int64_t size : t.shape) elements *= static_cast<std::uint64_t>(size);
+    parameters += elements;
+    const std::string type = t.scheme.empty() ? num_name(t.num) : t.scheme;
+    auto it = std::find_if(types.begin(), types.end(), [&](const auto& entry) { return entry.first == type; });
+    if (it == types.end()) it = types.insert(types.end(), {type, 0});
+    it->second += t.bytes;
+  }
+  std::printf("%s: %s, %s, %zu tensors, %.1f million parameters\n", meta.path.c_str(), meta.format.c_str(),
+              human_bytes(file.file_bytes()).c_str(), meta.tensors.size(), static_cast<double>(parameters) / 1e6);
+  for (const auto& [type, bytes] : types) std::printf("  %-8s %s\n", type.c_str(), human_bytes(bytes).c_str());
+  auto metadata = file.tokenizer();
+  if (metadata && !metadata->is_null()) {
+    auto tokenizer = text::Tokenizer::create(*metadata);
+    std::printf("  tokenizer: %s\n", tokenizer ? ((*tokenizer)->kind() + ", " + std::to_string((*tokenizer)->size()) + " tokens").c_str()
+                                               : tokenizer.status().text.c_str());
+  } else {
+    std::printf("  tokenizer: %s\n", metadata ? "none" : metadata.status().text.c_str());
+  }
+  auto source = file.chat_template();
+  std::printf("  chat template: %s\n", source ? "yes" : "none");
+}
+
+int run_model(const Arguments& arguments) {
+  Session session;
+  const auto file = session.open_file(arguments, arguments.operands[0]);
+  if (arguments.flag("json")) {
+    std::puts(json::serialize(model_json(*file, arguments.flag("tensors"))).c_str());
+    return kSuccess;
+  }
+  print_summary(*file);
+  if (arguments.flag("tensors")) print_tensors(file->meta());
+  // What it needs: the page it matches, and whether all of it fits that page.
+  auto built = session.pages().build(file->meta(), {});
+  if (!built) throw Failure{kFailed, file->meta().path + ": " + built.status().text};
+  const program::Program program = program::fold(std::move(*built));
+  std::printf("  page %s: %llu layers, width %llu, vocabulary %llu, context %llu\n", program.page.c_str(),
+              static_cast<unsigned long long>(program.layers), static_cast<unsigned long long>(program.width),
+              static_cast<unsigned long long>(program.vocab), static_cast<unsigned long long>(program.context));
+  for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
+  for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
+  if (arguments.flag("program")) std::fputs(program::to_text(program).c_str(), stdout);
+  return kSuccess;
+}
+
+int run_logits(const Arguments& arguments) {
+  Session session;
+  const std::vector<std::int32_t> tokens = parse_tokens(arguments.text("tokens"));
+  const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
+  if (!pipeline) return kSuccess;
+  const auto model = session.load(*pipeline);
+  // Written as it comes: all rows of a long text are too many to keep as JSON values.
+  std::string out = "{\"tokens\":[" + arguments.text("tokens") + "],\"logits\":[";
+  bool first = true;
+  need(engine::evaluate(*model, tokens, arguments.flag("all"), [&](std::span<const float> row) {
+    out += first ? "[" : ",[";
+    first = false;
+    char number[32];
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) out += ',';
+      if (row[i] - row[i] == 0) out.append(number, std::to_chars(number, number + sizeof number, row[i]).ptr);
+      else out += "null";  // JSON has no infinity and no NaN
+    }
+    out += ']';
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    out.clear();
+  }));
+  std::puts("]}");
+  return kSuccess;
+}
+
+}  // namespace
+
+const Verb kCheck{"check",
+                  "PIPELINE...",
+                  "All mistakes at once, the memory plan, what works together; no weights are read.",
+                  "mekik check pipelines/chat.toml",
+                  [](po::options_description&) {},
+                  1,
+                  1000,
+                  true,
+                  run_check};
+
+const Verb kModel{"model",
+                  "FILE",
+                  "What is in a model file.",
+                  "mekik model model.gguf --program",
+                  [](po::options_description& o) {
+                    o.add_options()                                                              //
+                        ("tensors", po::bool_switch(), "every tensor with its type and shape")   //
+                        ("program", po::bool_switch(), "the program that its page makes of it")  //
+                        ("json", po::bool_switch(), "as JSON");
+                  },
+                  1,
+                  1,
+                  true,
+                  run_model};
+
+const Verb kLogits{"logits",
+                   "MODEL-OR-PIPELINE",
+                   "The logits after the last token, or after each, as JSON.",
+                   "mekik logits model.gguf --tokens 1,2,3 --set backend.math=exact",
+                   [](po::options_description& o) {
+                     o.add_options()                                                                   //
+                         ("tokens", po::value<std::string>()->required(), "ids, separated by commas")  //
+                         ("all", po::bool_switch(), "logits of every position")                        //
+                         ("json", po::bool_switch(), "{\"tokens\":[...],\"logits\":[[...]]}: the only form there is");
+                   },
+                   1,
+                   1,
+                   true,
+                   run_logits};
+
+}  // namespace mekik::app

@@ -1,0 +1,140 @@
+// plugins, describe, schema: what is installed, as gst-inspect shows it.
+#include <cstdio>
+
+#include "app/session.hpp"
+#include "app/verbs.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+std::string short_kind(std::string_view kind) {  // "mekik.backend/1" -> "backend"
+  if (kind.starts_with("mekik.")) kind.remove_prefix(6);
+  return std::string{kind.substr(0, kind.rfind('/'))};
+}
+
+const mekik_option& option_at(const mekik_option* rows, std::uint32_t i, std::uint32_t size) {
+  return *reinterpret_cast<const mekik_option*>(reinterpret_cast<const char*>(rows) + std::size_t{i} * size);
+}
+
+const char* type_of(const mekik_option& option) {
+  static constexpr const char* kNames[] = {"?", "bool", "int", "real", "text", "choice", "size", "duration", "path", "table", "component"};
+  return option.type < std::size(kNames) ? kNames[option.type] : "?";
+}
+
+std::string number(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%g", value);
+  return buffer;
+}
+
+json::object option_json(const mekik_option& o) {
+  json::object out{{"key", o.key}, {"type", type_of(o)}, {"doc", o.doc ? o.doc : ""}};
+  if (o.fallback) out["default"] = o.fallback;
+  if (o.choices) out["choices"] = o.choices;
+  if (o.min <= o.max) {
+    out["min"] = o.min;
+    out["max"] = o.max;
+  }
+  out["required"] = (o.flags & MEKIK_OPT_REQUIRED) != 0;
+  out["list"] = (o.flags & MEKIK_OPT_LIST) != 0;
+  return out;
+}
+
+void print_options(const mekik_option* rows, std::uint32_t n, std::uint32_t size, const std::string& indent) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const mekik_option& o = option_at(rows, i, size);
+    std::string line = indent + o.key + "  " + type_of(o);
+    if (o.flags & MEKIK_OPT_LIST) line += " list";
+    if (o.choices) line += " (" + std::string{o.choices} + ")";
+    if (o.min <= o.max) line += " " + number(o.min) + " .. " + number(o.max);
+    if (o.flags & MEKIK_OPT_REQUIRED) line += ", required";
+    else if (o.fallback) line += ", default " + std::string{o.fallback};
+    if (o.flags & MEKIK_OPT_DEPRECATED) line += ", deprecated";
+    std::printf("%s\n%s    %s\n", line.c_str(), indent.c_str(), o.doc ? o.doc : "");
+    if (o.n_fields > 0) print_options(o.fields, o.n_fields, o.field_size, indent + "    ");
+  }
+}
+
+int run_plugins(const Arguments& arguments) {
+  Session session;
+  std::vector<std::string> problems;
+  const auto installed = session.registry().installed(&problems);
+  if (arguments.flag("json")) {
+    json::array rows;
+    for (const auto& c : installed)
+      rows.push_back(json::object{{"kind", short_kind(c.raw->kind)},
+                                  {"name", c.raw->name},
+                                  {"version", c.raw->version},
+                                  {"summary", c.raw->summary},
+                                  {"library", c.library}});
+    json::array bad(problems.begin(), problems.end());
+    std::puts(json::serialize(json::object{{"components", std::move(rows)}, {"problems", std::move(bad)}}).c_str());
+  } else {
+    for (const auto& c : installed)
+      std::printf("%-10s %-12s %-8s %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary);
+  }
+  for (const std::string& problem : problems) std::fprintf(stderr, "mekik: %s\n", problem.c_str());
+  return problems.empty() ? kSuccess : kFailed;
+}
+
+int run_describe(const Arguments& arguments) {
+  Session session;
+  const std::string& wanted = arguments.operands[0];
+  const std::size_t slash = wanted.find('/');
+  const std::string kind = slash == std::string::npos ? "" : wanted.substr(0, slash),
+                    name = slash == std::string::npos ? wanted : wanted.substr(slash + 1);
+  std::vector<std::string> problems, names;
+  json::array found;
+  for (const auto& c : session.registry().installed(&problems)) {
+    names.emplace_back(c.raw->name);
+    if (name != c.raw->name || (!kind.empty() && kind != short_kind(c.raw->kind))) continue;
+    json::array options;
+    for (std::uint32_t i = 0; i < c.raw->n_options; ++i) options.push_back(option_json(option_at(c.raw->options, i, c.raw->option_size)));
+    found.push_back(json::object{{"kind", short_kind(c.raw->kind)}, {"name", c.raw->name}, {"options", std::move(options)}});
+    if (arguments.flag("json")) continue;
+    std::printf("%s %s, version %s\n  %s\n  from %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary,
+                c.library.c_str());
+    std::puts(c.raw->n_options == 0 ? "  no options\n" : "  options:");
+    print_options(c.raw->options, c.raw->n_options, c.raw->option_size, "    ");
+  }
+  if (found.empty()) {
+    const auto near = closest(name, names);
+    throw misused("no component " + mekik::quoted(wanted) + " is installed" + (near ? "; did you mean \"" + *near + "\"?" : "") +
+                  " (mekik plugins lists them)");
+  }
+  if (arguments.flag("json")) std::puts(json::serialize(found).c_str());
+  return kSuccess;
+}
+
+int run_schema(const Arguments&) {
+  Session session;
+  std::vector<std::string> problems;
+  std::vector<const mekik_component*> components;
+  for (const auto& c : session.registry().installed(&problems)) components.push_back(c.raw);
+  for (const std::string& problem : problems) std::fprintf(stderr, "mekik: %s\n", problem.c_str());
+  std::puts(config::json_schema(components).c_str());
+  return problems.empty() ? kSuccess : kFailed;
+}
+
+void declare_json(po::options_description& o) { o.add_options()("json", po::bool_switch(), "as JSON"); }
+
+}  // namespace
+
+const Verb kPlugins{"plugins", "", "What is installed.", "mekik plugins", declare_json, 0, 0, false, run_plugins};
+const Verb kDescribe{
+    "describe", "NAME",      "A component's options: type, range, default, meaning.", "mekik describe backend/cpu", declare_json, 1, 1,
+    false,      run_describe};
+const Verb kSchema{"schema",
+                   "",
+                   "The JSON Schema of pipeline files, for editors.",
+                   "mekik schema > pipeline.schema.json",
+                   [](po::options_description&) {},
+                   0,
+                   0,
+                   false,
+                   run_schema};
+
+}  // namespace mekik::app

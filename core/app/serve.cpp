@@ -1,0 +1,135 @@
+// serve: bind first, so that a taken port is told before anything is loaded; then load; then wait for a signal.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <future>
+
+#include "app/session.hpp"
+#include "app/verbs.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "server/server.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+struct Site {  // one pipeline: its server, its model, its engine. Destroyed in the opposite order of use.
+  std::string operand;
+  config::Pipeline pipeline;
+  std::unique_ptr<engine::Model> model;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<server::Server> server;
+};
+
+// SIGINT and SIGTERM are taken by one thread that asks for them, and by no other: threads made later inherit the mask.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  // The signal that came within the time, or 0.
+  int wait(std::chrono::milliseconds time) const {
+    const timespec limit{time.count() / 1000, (time.count() % 1000) * 1'000'000};
+    const int signal = sigtimedwait(&set_, nullptr, &limit);
+    return signal > 0 ? signal : 0;
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+void refuse_shared_addresses(const std::vector<Site>& sites) {
+  for (std::size_t i = 0; i < sites.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      for (const std::string& address : sites[i].pipeline.server.listen)
+        for (const std::string& other : sites[j].pipeline.server.listen)
+          if (address == other)
+            throw misused(sites[j].operand + " and " + sites[i].operand + " both listen on " + address +
+                          "; give one of them another address in [server] listen");
+}
+
+void load(Session& session, Site& site) {
+  site.model = session.load(site.pipeline);
+  site.engine = session.start(*site.model);
+  server::Served served;
+  served.engine = site.engine.get();
+  served.name = site.model->name();
+  served.tokenizer = site.model->tokenizer();
+  served.tokenizer_error = site.model->tokenizer_status().text;
+  served.chat_template = site.model->chat_template();
+  served.template_error = site.model->template_status().text;
+  served.context = site.model->context();
+  served.vocab = site.model->vocab();
+  for (const config::Use& use : site.pipeline.samplers) served.samplers.push_back(need(session.registry().component("sampler", use)));
+  need(site.server->serve({std::move(served)}));
+  log::info("server", site.model->name() + " is ready on " + join(site.server->addresses(), ", "));
+}
+
+// Runs `work` on a thread of its own while signals are watched. A signal calls `on_signal`; true ends the waiting.
+template <class Work, class OnSignal>
+void watch(const Signals& signals, Work&& work, OnSignal&& on_signal) {
+  std::future<void> running = std::async(std::launch::async, std::forward<Work>(work));
+  while (running.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
+    if (const int signal = signals.wait(std::chrono::milliseconds{50})) on_signal(signal);
+  running.get();
+}
+
+int run_serve(const Arguments& arguments) {
+  const Signals signals;
+  Session session;
+  std::vector<Site> sites;
+  for (const std::string& operand : arguments.operands) {
+    const auto pipeline = session.pipeline(arguments, operand);
+    if (!pipeline) return kSuccess;
+    sites.emplace_back();
+    sites.back().operand = operand;
+    sites.back().pipeline = *pipeline;
+  }
+  refuse_shared_addresses(sites);
+  for (Site& site : sites) {
+    site.server = need(server::Server::bind(site.pipeline.server));
+    log::info("server", "listening on " + join(site.server->addresses(), ", "));
+  }
+  // Loading cannot be interrupted half-way: on a signal the sockets are closed and the process ends.
+  watch(
+      signals,
+      [&] {
+        for (Site& site : sites) load(session, site);
+      },
+      [&](int) {
+        log::info("server", "stopped while loading");
+        for (Site& site : sites) site.server.reset();
+        _exit(kSuccess);
+      });
+  int signal = 0;
+  while (signal == 0) signal = signals.wait(std::chrono::hours{1});
+  log::info("server", "draining; a second signal ends at once");
+  watch(
+      signals,
+      [&] {
+        for (Site& site : sites) site.server->stop();
+      },
+      [](int second) { _exit(128 + second); });
+  return kSuccess;
+}
+
+}  // namespace
+
+const Verb kServe{"serve",
+                  "PIPELINE...",
+                  "The server: OpenAI's API over TCP and Unix sockets.",
+                  "mekik serve pipelines/chat.toml",
+                  [](po::options_description&) {},
+                  1,
+                  64,
+                  true,
+                  run_serve};
+
+}  // namespace mekik::app

@@ -1,0 +1,97 @@
+#include "app/session.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+
+namespace mekik::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+plugin::Registry::Options registry_options() {
+  plugin::Registry::Options options;
+  options.directory = plugin_directory();
+  if (const char* extra = std::getenv("MEKIK_PLUGIN_PATH"))
+    for (const std::string& part : split(extra, ':'))
+      if (!part.empty()) options.extra.emplace_back(part);
+  options.threads = std::max(1u, std::thread::hardware_concurrency());
+  return options;
+}
+
+bool is_pipeline(const std::string& operand) { return fs::path{operand}.extension() == ".toml"; }
+
+}  // namespace
+
+Session::Session() : registry_{registry_options(), metrics_} {}
+
+const program::Pages& Session::pages() {
+  if (pages_) return *pages_;
+  config::Diagnostics diagnostics;
+  pages_ = program::Pages::load({data_directory() / "architectures"}, diagnostics);
+  if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render()};
+  return *pages_;
+}
+
+std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, const std::string& operand) {
+  if (!fs::exists(operand)) throw misused(operand + ": no such file or folder");
+  std::vector<config::Override> overrides;
+  for (const std::string& text : arguments.overrides()) overrides.push_back({text});
+  config::Diagnostics diagnostics;
+  auto loaded = is_pipeline(operand) ? config::load_pipeline(operand, overrides, registry_, diagnostics)
+                                     : config::default_pipeline(operand, overrides, registry_, diagnostics);
+  if (!diagnostics.ok() || !loaded) throw Failure{kMisused, diagnostics.render()};
+  if (!diagnostics.all().empty()) log::warning("config", diagnostics.render());
+  if (!fs::exists(loaded->model.path)) throw misused(loaded->model.path + ": no such file or folder (model.path of " + operand + ")");
+  if (arguments.flag("print-config")) {
+    std::fputs(config::print_pipeline(*loaded).c_str(), stdout);
+    return std::nullopt;
+  }
+  if (loaded->threads > 0) registry_.set_threads(loaded->threads);
+  return loaded;
+}
+
+std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
+  return need(engine::Model::open(pipeline, registry_, pages()));
+}
+
+std::unique_ptr<engine::Model> Session::load(const config::Pipeline& pipeline) {
+  auto model = open(pipeline);
+  log::info("model", model->name() + ": " + model->plan().render());
+  for (const std::string& note : model->notes()) log::info("model", note);
+  if (model->tokenizer() == nullptr) log::warning("model", model->tokenizer_status().text);
+  need(model->load());
+  return model;
+}
+
+std::unique_ptr<engine::Engine> Session::start(engine::Model& model) {
+  engine::Engine::Options options;
+  options.max_queue = model.pipeline().server.max_queue;
+  return need(engine::Engine::start(model, registry_, metrics_, options));
+}
+
+std::unique_ptr<weights::ModelFile> Session::open_file(const Arguments& arguments, const std::string& operand) {
+  std::string path = operand, loader;
+  if (!fs::exists(operand)) throw misused(operand + ": no such file or folder");
+  if (is_pipeline(operand)) {
+    const auto loaded = pipeline(arguments, operand);
+    if (!loaded) throw Failure{kSuccess, {}};
+    path = loaded->model.path;
+    loader = loaded->model.loader;
+  }
+  auto file = weights::ModelFile::open(registry_, path, loader);
+  if (!file) throw failed(std::move(file.status()).in(path));
+  return std::move(*file);
+}
+
+std::string read_operand_file(const std::string& path) {
+  if (!fs::exists(path)) throw misused(path + ": no such file");
+  return need(read_file(path, 64u << 20));
+}
+
+}  // namespace mekik::app

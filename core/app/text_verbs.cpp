@@ -1,0 +1,135 @@
+// tokenize, detokenize and template: what a model does with text, without loading weights.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "app/session.hpp"
+#include "app/verbs.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+std::unique_ptr<text::Tokenizer> tokenizer_of(const weights::ModelFile& file) {
+  const json::value metadata = need(file.tokenizer());
+  if (metadata.is_null()) throw Failure{kFailed, file.meta().path + ": the file has no tokenizer"};
+  return need(text::Tokenizer::create(metadata));
+}
+
+// JSON is UTF-8, pieces are bytes: what is no character becomes U+FFFD.
+json::string shown(std::string_view bytes) { return json::string{utf8_replace_invalid(bytes)}; }
+
+int run_tokenize(const Arguments& arguments) {
+  Session session;
+  std::string input;
+  if (arguments.has("text") && arguments.has("file")) throw misused("mekik tokenize takes --text or --file, not both");
+  if (arguments.has("text")) input = arguments.text("text");
+  else if (arguments.has("file")) input = read_operand_file(arguments.text("file"));
+  else input.assign(std::istreambuf_iterator<char>{std::cin}, {});
+  if (!is_utf8(input)) throw Failure{kFailed, "the text is not valid UTF-8"};
+  const auto file = session.open_file(arguments, arguments.operands[0]);
+  const auto tokenizer = tokenizer_of(*file);
+  const std::vector<std::int32_t> ids = tokenizer->encode(input, arguments.flag("add-special"), arguments.flag("special"));
+  if (arguments.flag("json")) {
+    json::array tokens(ids.begin(), ids.end()), pieces;
+    for (const std::int32_t id : ids) pieces.push_back(shown(tokenizer->piece(id)));
+    std::puts(json::serialize(json::object{{"tokens", std::move(tokens)}, {"pieces", std::move(pieces)}}).c_str());
+    return kSuccess;
+  }
+  for (const std::int32_t id : ids) std::printf("%8d  %s\n", id, mekik::quoted(tokenizer->piece(id)).c_str());
+  return kSuccess;
+}
+
+int run_detokenize(const Arguments& arguments) {
+  Session session;
+  const std::vector<std::int32_t> ids = parse_tokens(arguments.text("tokens"));
+  const auto file = session.open_file(arguments, arguments.operands[0]);
+  const auto tokenizer = tokenizer_of(*file);
+  for (const std::int32_t id : ids)
+    if (id < 0 || static_cast<std::uint32_t>(id) >= tokenizer->size())
+      throw Failure{kFailed,
+                    "token " + std::to_string(id) + " is outside the vocabulary (0 to " + std::to_string(tokenizer->size() - 1) + ")"};
+  const std::string text = tokenizer->decode(ids, arguments.flag("special"));
+  if (arguments.flag("json")) std::puts(json::serialize(json::object{{"text", shown(text)}}).c_str());
+  else std::puts(text.c_str());
+  return kSuccess;
+}
+
+json::value parse_file(const std::string& path) {
+  auto parsed = json::parse(read_operand_file(path));
+  if (!parsed) throw Failure{kFailed, path + ": " + parsed.status().text};
+  return std::move(*parsed);
+}
+
+int run_template(const Arguments& arguments) {
+  Session session;
+  json::value messages = parse_file(arguments.text("messages"));
+  if (const json::value* inside = json::find(messages, "messages")) messages = json::value{*inside};
+  if (!messages.is_array())
+    throw Failure{kFailed, arguments.text("messages") + ": expected an array of messages, or an object with one under \"messages\""};
+  const auto file = session.open_file(arguments, arguments.operands[0]);
+  const std::string source = arguments.has("template") ? read_operand_file(arguments.text("template")) : need(file->chat_template());
+  const text::ChatTemplate compiled = need(text::ChatTemplate::compile(source));
+  json::object context{{"messages", need(text::normalise_messages(messages.as_array()))},
+                       {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
+  if (arguments.has("tools")) context["tools"] = parse_file(arguments.text("tools"));
+  const auto tokenizer = tokenizer_of(*file);
+  if (tokenizer->bos() >= 0) context["bos_token"] = tokenizer->token(tokenizer->bos());
+  if (tokenizer->eos() >= 0) context["eos_token"] = tokenizer->token(tokenizer->eos());
+  std::fputs(text::plain_text(need(compiled.render(context))).c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace
+
+const Verb kTokenize{"tokenize",
+                     "MODEL",
+                     "Token ids and pieces of a text.",
+                     "mekik tokenize model.gguf --text \"Hello\" --json",
+                     [](po::options_description& o) {
+                       o.add_options()                                                                                               //
+                           ("text", po::value<std::string>(), "the text; without --text and --file it is read from standard input")  //
+                           ("file", po::value<std::string>(), "a file with the text")                                                //
+                           ("special", po::bool_switch(), "recognise special tokens in the text")                                    //
+                           ("add-special", po::bool_switch(), "add BOS and EOS as the model asks for")                               //
+                           ("json", po::bool_switch(), "{\"tokens\":[...],\"pieces\":[...]}");
+                     },
+                     1,
+                     1,
+                     true,
+                     run_tokenize};
+
+const Verb kDetokenize{"detokenize",
+                       "MODEL",
+                       "The text of token ids.",
+                       "mekik detokenize model.gguf --tokens 1,2,3",
+                       [](po::options_description& o) {
+                         o.add_options()                                                                   //
+                             ("tokens", po::value<std::string>()->required(), "ids, separated by commas")  //
+                             ("special", po::bool_switch(), "show special tokens")                         //
+                             ("json", po::bool_switch(), "{\"text\":\"...\"}");
+                       },
+                       1,
+                       1,
+                       true,
+                       run_detokenize};
+
+const Verb kTemplate{"template",
+                     "MODEL",
+                     "The prompt that the model's chat template makes of messages.",
+                     "mekik template model.gguf --messages messages.json",
+                     [](po::options_description& o) {
+                       o.add_options()                                                                                             //
+                           ("messages", po::value<std::string>()->required(), "a JSON file: an array of messages, as in the API")  //
+                           ("tools", po::value<std::string>(), "a JSON file: an array of tools")                                   //
+                           ("template", po::value<std::string>(), "a template file in place of the model's own")                   //
+                           ("no-generation-prompt", po::bool_switch(), "do not open the assistant's turn");
+                     },
+                     1,
+                     1,
+                     true,
+                     run_template};
+
+}  // namespace mekik::app

