@@ -37,9 +37,11 @@ std::size_t token_end(std::string_view line, std::size_t begin) {
 }
 
 void mask(std::string& line, std::size_t begin) {
-  // A string that goes on in the next line, or has quotes of its own, is masked to the end.
+  // What may go on in the next line, or hold quotes of its own, is masked to the end.
+  if (begin >= line.size()) return;
   std::size_t end = token_end(line, begin);
-  if (line.compare(begin, 3, "\"\"\"") == 0 || line.compare(begin, 3, "'''") == 0) end = line.size();
+  if (line.compare(begin, 3, "\"\"\"") == 0 || line.compare(begin, 3, "'''") == 0 || line[begin] == '[' || line[begin] == '{')
+    end = line.size();
   std::fill(line.begin() + static_cast<std::ptrdiff_t>(std::min(begin, line.size())),
             line.begin() + static_cast<std::ptrdiff_t>(std::min(end, line.size())), '*');
 }
@@ -56,8 +58,7 @@ void mask_named_like_secrets(std::string& line) {
       return before.size() >= name.size() && before.substr(before.size() - name.size()) == name;
     });
     const std::size_t value = line.find_first_not_of(" \t", equals + 1);
-    if (secret && value != std::string::npos && (line[value] == '"' || line[value] == '\'' || is_word(line[value])))
-      std::fill(line.begin() + static_cast<std::ptrdiff_t>(value), line.end(), '*');
+    if (secret && value != std::string::npos) std::fill(line.begin() + static_cast<std::ptrdiff_t>(value), line.end(), '*');
   }
 }
 
@@ -134,7 +135,7 @@ std::string Diagnostics::render() const {
       out += '\n';
       excerpt(out, *diagnostic, hidden_);
     } else {
-      out += (diagnostic->hint.empty() ? "" : "; " + diagnostic->hint) + "\n";
+      out += (diagnostic->hint.empty() ? "" : " (" + diagnostic->hint + ")") + "\n";
     }
   }
   return out;

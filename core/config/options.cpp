@@ -20,6 +20,12 @@ std::string or_list(const std::vector<std::string>& names) {
   return out;
 }
 
+// "64 characters", "from 1 to 64 elements".
+std::string spell_amount(double min, double max, const std::string& what) {
+  if (min == max) return spell_number(min) + " " + what + (min == 1 ? "" : "s");
+  return "from " + spell_number(min) + " to " + spell_number(max) + " " + what + "s";
+}
+
 const char* expected(std::uint32_t type) {
   switch (type) {
     case MEKIK_OPT_BOOL:
@@ -141,8 +147,7 @@ class ItemCheck {
     const auto length = static_cast<double>(is_utf8(value_.text) ? utf8_length(value_.text) : value_.text.size());
     if (length >= row_.min && length <= row_.max) return true;
     if (length == 0 && row_.min >= 1) return complain(name_ + " must not be empty", "leave the key out for the default");
-    return complain(name_ + " must have from " + spell_number(row_.min) + " to " + spell_number(row_.max) + " characters" +
-                    got(spell_number(length)));
+    return complain(name_ + " must have " + spell_amount(row_.min, row_.max, "character") + got(spell_number(length)));
   }
   bool choice(Table::Item& out) {
     const std::vector<std::string> choices = split(row_.choices, '|');
@@ -168,11 +173,13 @@ class ItemCheck {
     const fs::path whole = fs::absolute(folder / value_.text, error);
     if (error) return complain(name_ + ": " + error.message());
     out.text = whole.lexically_normal().string();
+    if (out.text.size() > 1 && out.text.back() == '/') out.text.pop_back();
     return true;
   }
   bool table(Table::Item& out) {
     CheckContext inner{context_.diagnostics, context_.components, context_.local, {}, false};
-    const std::string label = label_.substr(0, label_.size() - 1) + "." + row_.key + "]";
+    const std::size_t begin = label_.find_first_not_of('[');
+    const std::string label = "[" + label_.substr(begin, label_.find(']') - begin) + "." + row_.key + "]";
     out.table = check_table({fields_of(row_)}, value_, label, "", inner);
     return true;
   }
@@ -200,7 +207,10 @@ class ItemCheck {
 bool check_option(const mekik_option& row, const Value& value, const std::string& label, const CheckContext& context, Table::Option& out) {
   out.row = &row;
   out.origin = value.origin;
-  if (has(row, MEKIK_OPT_SECRET) && value.origin.source) context.diagnostics.hide(value.origin);
+  if (has(row, MEKIK_OPT_SECRET) && value.origin.source) {
+    context.diagnostics.hide(value.origin);
+    for (const Value& element : value.list) context.diagnostics.hide(element.origin);
+  }
   if (!has(row, MEKIK_OPT_LIST)) {
     Table::Item item;
     if (!ItemCheck{row, value, label, context}.run(item)) return false;
@@ -214,8 +224,8 @@ bool check_option(const mekik_option& row, const Value& value, const std::string
   }
   const auto length = static_cast<double>(value.list.size());
   if (row.min <= row.max && (length < row.min || length > row.max)) {
-    context.diagnostics.error(value.origin, name + " must have from " + spell_number(row.min) + " to " + spell_number(row.max) +
-                                                " elements, got " + spell_number(length));
+    context.diagnostics.error(value.origin,
+                              name + " must have " + spell_amount(row.min, row.max, "element") + ", got " + spell_number(length));
     return false;
   }
   bool ok = true;
@@ -246,9 +256,9 @@ void unknown_key(const std::string& key, const Value& value, const std::vector<R
     for (std::uint32_t i = 0; i < some.count; ++i)
       if (!has(some[i], MEKIK_OPT_DEPRECATED)) names.emplace_back(some[i].key);
   std::string hint = context.belongs_in ? context.belongs_in(key) : "";
-  if (!hint.empty()) hint = "'" + key + "' belongs in " + hint;
+  if (!hint.empty()) hint = spell_key(key) + " belongs in " + hint;
   else if (const auto near = closest(key, names)) hint = "did you mean '" + *near + "'?";
-  context.diagnostics.error(value.key_origin, "unknown key " + mekik::quoted(key) + " in " + where, hint);
+  context.diagnostics.error(value.key_origin, "unknown key " + spell_key(key) + " in " + where, hint);
 }
 
 const mekik_option* row_of(const std::vector<Rows>& rows, const std::string& key) {

@@ -10,10 +10,13 @@
 #include "config/layers.hpp"
 #include "config/listen.hpp"
 #include "config/options.hpp"
+#include "config/spelling.hpp"
 
 namespace mekik::config {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 Value text_value(std::string text) {
   Value value;
@@ -30,6 +33,7 @@ struct Slot {
   Use use;
   const mekik_component* component = nullptr;
   std::shared_ptr<Table> options;
+  std::string_view name() const { return core->name; }
 };
 
 class Loader {
@@ -38,18 +42,18 @@ class Loader {
       : root_{std::move(root)}, components_{components}, diagnostics_{diagnostics} {}
 
   std::optional<Pipeline> run() {
-    check_top();
     for (const CoreTable& core : core_tables()) collect(core);
     add_libraries();
     for (Slot& slot : slots_)
       if (slot.core->kind != nullptr) find_component(slot);
+    check_top();
     for (Slot& slot : slots_) check(slot);
+    // What was wrong so far is absent from the tables, so the rest can be checked in the same run.
+    check_model();
+    check_devices();
+    check_server();
     if (!diagnostics_.ok()) return std::nullopt;
-    Pipeline out = extract();
-    check_server(out.server);
-    check_model(out.model);
-    if (!diagnostics_.ok()) return std::nullopt;
-    return out;
+    return extract();
   }
 
  private:
@@ -61,9 +65,11 @@ class Loader {
       const std::string home = belongs_in(key);
       const auto near = closest(key, names);
       const bool table = value.kind == Kind::table || value.kind == Kind::list;
-      const std::string hint = near && table ? "did you mean [" + *near + "]?" : !home.empty() ? "'" + key + "' belongs in " + home : "";
-      diagnostics_.error(value.key_origin,
-                         table ? "unknown table [" + key + "]" : "unknown key " + mekik::quoted(key) + " outside of a table", hint);
+      const std::string hint = near && table   ? "did you mean [" + *near + "]?"
+                               : !home.empty() ? spell_key(key) + " belongs in " + home
+                                               : "";
+      diagnostics_.error(value.key_origin, table ? "unknown table [" + key + "]" : "unknown key " + spell_key(key) + " outside of a table",
+                         hint);
     }
   }
 
@@ -113,29 +119,26 @@ class Loader {
 
   // [plugins] comes first: it decides which components the other tables can name.
   void add_libraries() {
-    Slot& plugins =
-        *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return std::string_view{slot.core->name} == "plugins"; });
-    const std::size_t before = diagnostics_.all().size();
-    check(plugins);
-    if (diagnostics_.all().size() != before) return;
-    for (const Table::Option& option : plugins.options->options) {
+    const auto plugins = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.name() == "plugins"; });
+    if (plugins == slots_.end()) return;
+    check(*plugins);
+    for (Table::Option& option : plugins->options->options) {
       if (!option.given) continue;
       const bool load = std::string_view{option.row->key} == "load";
-      const std::vector<std::string> texts = load ? load_paths(option) : plugins.options->texts("dirs");
+      if (load) make_absolute(option);
+      const std::vector<std::string> texts = plugins->options->texts(option.row->key);
       const Status status = components_.add(load ? texts : std::vector<std::string>{}, load ? std::vector<std::string>{} : texts);
       if (!status.ok()) diagnostics_.error(option.origin, status.text);
     }
   }
 
   // An entry with a slash is a path, relative to the file; others are names to look up.
-  static std::vector<std::string> load_paths(const Table::Option& option) {
-    std::vector<std::string> out;
-    for (const Table::Item& item : option.items) {
-      const std::filesystem::path folder = option.origin.source ? std::filesystem::path{option.origin.source->name}.parent_path() : "";
-      const bool path = item.text.find('/') != std::string::npos;
-      out.push_back(path ? std::filesystem::absolute(folder / item.text).lexically_normal().string() : item.text);
+  static void make_absolute(Table::Option& load) {
+    for (Table::Item& item : load.items) {
+      if (item.text.find('/') == std::string::npos) continue;
+      const fs::path folder = item.origin.source ? fs::path{item.origin.source->name}.parent_path() : fs::path{};
+      item.text = fs::absolute(folder / item.text).lexically_normal().string();
     }
-    return out;
   }
 
   // Reads use, file and sha256 ahead of the rest, since the component decides what the rest may be. Their types are checked with it.
@@ -190,9 +193,18 @@ class Loader {
     return join(homes, " or ");
   }
 
+  // An option of a core table that is not a list; nullptr where the table was unusable.
+  Table::Option* option(std::string_view table, std::string_view key) {
+    for (Slot& slot : slots_)
+      if (slot.name() == table)
+        for (Table::Option& one : slot.options->options)
+          if (key == one.row->key) return &one;
+    return nullptr;
+  }
+  void check_model();
+  void check_devices();
+  void check_server();
   Pipeline extract();
-  void check_server(ServerUse& server);
-  void check_model(ModelUse& model);
 
   Value root_;
   Components& components_;
@@ -239,11 +251,54 @@ ModelUse model_of(const Table& table) {
   return out;
 }
 
+void Loader::check_model() {
+  const Table::Option* path = option("model", "path");
+  const Table::Option* loader = option("model", "loader");
+  std::error_code error;
+  if (path != nullptr && !path->items.empty() && !fs::exists(path->items[0].text, error))
+    diagnostics_.error(path->origin, "'path': there is no file or folder " + path->items[0].text);
+  if (loader == nullptr || loader->items.empty()) return;
+  Use use;
+  use.kind = "loader";
+  use.name = loader->items[0].text;
+  use.origin = loader->origin;
+  const auto found = components_.component(use.kind, use);
+  if (!found.ok()) diagnostics_.error(loader->origin, "'loader': " + found.status().text);
+}
+
+void Loader::check_devices() {
+  const Table::Option* devices = option("backend", "devices");
+  if (devices == nullptr) return;
+  std::set<std::int64_t> seen;
+  for (const Table::Item& item : devices->items) {
+    const bool twice = !seen.insert(item.integer).second;
+    if (item.integer < 0 || item.integer > 65535 || twice)
+      diagnostics_.error(item.origin, "'devices' holds " + std::to_string(item.integer) + (twice ? " twice" : ", which is not an index"));
+  }
+}
+
+void Loader::check_server() {
+  Table::Option* listen = option("server", "listen");
+  const Table::Option* key = option("server", "api_key");
+  if (listen == nullptr || key == nullptr) return;
+  std::set<std::string> seen;
+  for (Table::Item& item : listen->items) {
+    const Result<std::string> checked = check_listen(item.text, item.origin);
+    if (!checked.ok()) diagnostics_.error(item.origin, "'listen': " + checked.status().text);
+    else if (!seen.insert(*checked).second && !is_any_port(*checked))
+      diagnostics_.error(item.origin, "'listen' names " + *checked + " twice");
+    else item.text = *checked;
+  }
+  const auto visible = [](char c) { return c > 0x20 && c < 0x7F; };
+  if (!key->items.empty() && !std::all_of(key->items[0].text.begin(), key->items[0].text.end(), visible))
+    diagnostics_.error(key->origin, "'api_key' may hold visible ASCII characters only", "others cannot be sent in a header");
+}
+
 Pipeline Loader::extract() {
   Pipeline out;
   for (Slot& slot : slots_) {
     const Table& table = *slot.options;
-    const std::string_view name = slot.core->name;
+    const std::string_view name = slot.name();
     const auto u32 = [&](const char* key) { return static_cast<std::uint32_t>(table.i64(key)); };
     slot.use.options = slot.options;
     if (name == "pipeline") out.name = table.text("name");
@@ -252,12 +307,7 @@ Pipeline Loader::extract() {
     if (name == "backend") {
       out.backend = slot.use;
       out.threads = u32("threads");
-      for (const Table::Item& item : table.find("devices")->items) {
-        const bool twice = std::count(out.devices.begin(), out.devices.end(), item.integer) > 0;
-        if (item.integer < 0 || item.integer > 65535 || twice)
-          diagnostics_.error(item.origin, "'devices' holds " + std::to_string(item.integer) + (twice ? " twice" : ", which is no index"));
-        out.devices.push_back(static_cast<std::uint32_t>(item.integer));
-      }
+      for (const Table::Item& item : table.find("devices")->items) out.devices.push_back(static_cast<std::uint32_t>(item.integer));
     }
     if (name == "cache") {
       out.cache = slot.use;
@@ -274,44 +324,12 @@ Pipeline Loader::extract() {
     if (name == "draft") out.draft = slot.use;
     if (name == "sink") out.sinks.push_back(slot.use);
     if (name == "plugins") {
-      out.plugin_load = load_paths(*table.find("load"));
+      out.plugin_load = table.texts("load");
       out.plugin_dirs = table.texts("dirs");
     }
     add_settings(slot, out);
   }
   return out;
-}
-
-void Loader::check_server(ServerUse& server) {
-  const Table* table = nullptr;
-  for (const Slot& slot : slots_)
-    if (std::string_view{slot.core->name} == "server") table = slot.options.get();
-  const Table::Option& listen = *table->find("listen");
-  std::set<std::string> seen;
-  server.listen.clear();
-  for (const Table::Item& item : listen.items) {
-    const Result<std::string> checked = check_listen(item.text, item.origin);
-    if (!checked.ok()) diagnostics_.error(item.origin, "'listen': " + checked.status().text);
-    else if (!seen.insert(*checked).second && !is_any_port(*checked))
-      diagnostics_.error(item.origin, "'listen' names " + *checked + " twice");
-    else server.listen.push_back(*checked);
-  }
-  const auto visible = [](char c) { return c > 0x20 && c < 0x7F; };
-  if (!std::all_of(server.api_key.begin(), server.api_key.end(), visible))
-    diagnostics_.error(table->find("api_key")->origin, "'api_key' may hold visible ASCII characters only",
-                       "others cannot be sent in a header");
-}
-
-void Loader::check_model(ModelUse& model) {
-  std::error_code error;
-  if (!std::filesystem::exists(model.path, error)) diagnostics_.error(model.origin, "'path': there is no file or folder " + model.path);
-  if (model.loader.empty()) return;
-  Use use;
-  use.kind = "loader";
-  use.name = model.loader;
-  use.origin = model.origin;
-  const auto found = components_.component(use.kind, use);
-  if (!found.ok()) diagnostics_.error(model.origin, "'loader': " + found.status().text);
 }
 
 std::optional<Pipeline> finish(Value root, const std::vector<Override>& overrides, Components& components, Diagnostics& diagnostics) {

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.hpp"
+
 namespace mekik::config {
 
 namespace {
@@ -39,6 +41,13 @@ std::string spell_text(std::string_view text) {
     else out += c;
   }
   return out + '"';
+}
+
+std::string spell_key(std::string_view key) {
+  std::string out = mekik::quoted(key);
+  out.front() = '\'';
+  if (out.back() == '"') out.back() = '\'';
+  return out;
 }
 
 std::string spell_number(double value) {

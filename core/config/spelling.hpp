@@ -9,6 +9,7 @@
 namespace mekik::config {
 
 std::string spell_text(std::string_view text);       // "..." with escapes
+std::string spell_key(std::string_view key);         // 'key', for messages
 std::string spell_real(double value);                // shortest that reads back the same, recognisably real
 std::string spell_number(double value);              // the same, integers without a point
 std::string spell_size(std::uint64_t bytes);         // exact: "64KiB", "1000"

@@ -182,7 +182,7 @@ void complain(std::string_view description, const Origin& at, const Places& plac
   if (what == "inline table" && byte < text.size() && (text[byte] == '\n' || text[byte] == '\r'))
     return diagnostics.error(at, "TOML 1.0 forbids a line break inside an inline table",
                              "write { ... } in one line, or a [table] of its own");
-  if (description.find("could not determine value type") == 0) hint = "a text needs quotes";
+  if (what == "value" || what == "boolean" || what == "floating-point" || what == "decimal integer") hint = "a text needs quotes";
   diagnostics.error(at, "not valid TOML: " + reason + (what.empty() ? "" : " (in " + what + ")"), hint);
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("Diagnostics: sorted by place, tabs and wide lines keep the caret in p
   diagnostics.error({source, 0, 0}, "whole", "do this");
   CHECK_FALSE(diagnostics.ok());
   const std::string text = diagnostics.render();
-  CHECK(text.find("error: nowhere\nf.toml: error: whole; do this\nf.toml:1:4: error: early\n    1 | \ta\t= 1\n      | \t \t^ way out\n") ==
+  CHECK(text.find("error: nowhere\nf.toml: error: whole (do this)\nf.toml:1:4: error: early\n    1 | \ta\t= 1\n      | \t \t^ way out\n") ==
         0);
   CHECK(text.find("f.toml:2:301: warning: late\n") != std::string::npos);
   CHECK(text.find('\x1B') == std::string::npos);
