@@ -41,7 +41,7 @@ std::string take_failure() { return take().text; }
 Status to_status(mekik_status code, std::string_view what) {
   const Failure said = take();
   if (code == MEKIK_OK) return {};
-  const std::string prefix = std::string{what} + ": ";
+  const std::string prefix = what.empty() ? std::string{} : std::string{what} + ": ";
   const std::string reason = said.text.empty() ? "no reason given" : said.text;
   if (code < 0 || code > MEKIK_E_DEVICE_LOST)
     return internal_error(prefix + "the plugin answered the unknown status " + std::to_string(code) + " (" + reason + ")");

@@ -54,7 +54,8 @@ class Registry final : public config::Components {
 
 // The text of the last failure that a plugin reported through mekik_host.fail on this thread, and clears it.
 std::string take_failure();
-// Status of an ABI call: ok, or the code with the failure text ("no reason given" when the plugin gave none).
+// Status of an ABI call: ok, or the code with "what: " and the failure text ("no reason given" when the plugin gave none).
+// `what` is empty where the plugin's text says it already.
 Status to_status(mekik_status code, std::string_view what);
 inline mekik_str abi_str(std::string_view s) { return {s.data(), s.size()}; }
 inline std::string_view view(mekik_str s) { return {s.ptr, s.len}; }

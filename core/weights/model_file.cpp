@@ -36,7 +36,7 @@ Result<std::string> pick_loader(const std::string& path) {
 // A loader's answer to `key`, parsed. Code::invalid when the file has none.
 Result<json::value> ask(const mekik_loader& loader, mekik_model_file* raw, const std::string& path, std::string_view key) {
   mekik_str text{};
-  MEKIK_CHECK_OK(plugin::to_status(loader.meta(raw, plugin::abi_str(key), &text), path));
+  MEKIK_CHECK_OK(plugin::to_status(loader.meta(raw, plugin::abi_str(key), &text), {}));
   json::ParseLimits limits;
   limits.bytes = kMaxJson;
   limits.bare_infinity = key.substr(0, 5) == "file:" || key == "config";
@@ -110,7 +110,7 @@ Result<json::value> ModelFile::tokenizer() const {
     plugin::take_failure();
     return json::value{};
   }
-  MEKIK_CHECK_OK(plugin::to_status(code, meta_.path));
+  MEKIK_CHECK_OK(plugin::to_status(code, {}));
   json::ParseLimits limits;
   limits.bytes = kMaxJson;
   auto parsed = json::parse(plugin::view(text), limits);

@@ -55,7 +55,7 @@ struct BlockScheme {
 
   static mekik_status rows(const mekik_parts* parts, const mekik_form* form, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1,
                            const mekik_form_rows* out) {
-    return guard([&] {
+    return serve([&] {
       const std::uint64_t n_blocks = parts->k / B::kElems;
       const std::size_t scale = num_bytes(form->scale_num), super = num_bytes(form->super_num), min = num_bytes(form->min_num),
                         super_min = num_bytes(form->super_min_num);
@@ -69,7 +69,7 @@ struct BlockScheme {
   }
 
   static mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) {
-    return guard([&] {
+    return serve([&] {
       each_row(*parts, row_bytes(*parts), expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* block) {
         float* to = out + row * parts->k;
         for (std::uint64_t k = 0; k < parts->k; k += B::kElems, block += B::kBytes) B::decode(block, to + k);

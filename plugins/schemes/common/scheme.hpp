@@ -13,6 +13,25 @@ inline namespace MEKIK_STATIC_NAME {  // guard() and report() are this plugin's 
 #endif
 namespace blocks {
 
+// The host could not read; it has said why already.
+struct ReadFailed {
+  mekik_status code;
+};
+
+// guard(), but a failure of the host's keeps the host's text.
+template <class F>
+mekik_status serve(F&& f) noexcept {
+  mekik_status read = MEKIK_OK;
+  const mekik_status status = guard([&] {
+    try {
+      f();
+    } catch (const ReadFailed& failed) {
+      read = failed.code;
+    }
+  });
+  return read != MEKIK_OK ? read : status;
+}
+
 inline const mekik_part& only_part(const mekik_parts& parts) {
   if (parts.n_parts != 1 || parts.parts == nullptr) throw Error{MEKIK_E_INVALID, "this scheme stores a weight as one tensor"};
   return parts.parts[0];
@@ -53,7 +72,7 @@ void each_row(const mekik_parts& parts, std::uint64_t row_bytes, std::uint64_t e
   for (std::uint64_t row = 0; row < n1 - n0; row += panel) {
     const std::uint64_t count = std::min(panel, n1 - n0 - row);
     const mekik_status status = parts.read(parts.self, 0, begin + row * row_bytes, buffer.get(), count * row_bytes);
-    if (status != MEKIK_OK) throw Error{status, "reading " + label(part) + " failed"};
+    if (status != MEKIK_OK) throw ReadFailed{status};
     for (std::uint64_t i = 0; i < count; ++i) f(row + i, buffer.get() + i * row_bytes);
   }
 }

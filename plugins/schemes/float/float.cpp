@@ -38,7 +38,7 @@ void release(mekik_form*) {}
 
 mekik_status rows(const mekik_parts* parts, const mekik_form*, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1,
                   const mekik_form_rows* out) {
-  return mekik::guard([&] {
+  return mekik::blocks::serve([&] {
     const std::uint64_t bytes = row_bytes(*parts);
     auto* to = static_cast<std::uint8_t*>(out->kept);
     mekik::blocks::each_row(*parts, bytes, expert, n0, n1,
@@ -47,7 +47,7 @@ mekik_status rows(const mekik_parts* parts, const mekik_form*, std::uint64_t exp
 }
 
 mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) {
-  return mekik::guard([&] {
+  return mekik::blocks::serve([&] {
     const std::uint64_t bytes = row_bytes(*parts), k = parts->k;
     const std::uint32_t num = parts->parts[0].num;
     mekik::blocks::each_row(*parts, bytes, expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* from) {
