@@ -53,10 +53,10 @@ Status check_row(const mekik_option& row, const std::string& where, int depth) {
 }
 
 Status check(const Rows& rows, const std::vector<std::string>& taken, const std::string& where, int depth) {
-  if (rows.count > kMaxRows) return invalid(where + ": " + std::to_string(rows.count) + " options; at most " + std::to_string(kMaxRows));
-  if (rows.count > 0 && rows.first == nullptr) return invalid(where + ": options are counted, but not there");
+  if (rows.count > kMaxRows) return invalid(where + "s: " + std::to_string(rows.count) + "; at most " + std::to_string(kMaxRows));
+  if (rows.count > 0 && rows.first == nullptr) return invalid(where + "s are counted, but not there");
   if (rows.count > 0 && rows.size < sizeof(mekik_option))
-    return invalid(where + ": option rows of " + std::to_string(rows.size) + " bytes; the first revision already has " +
+    return invalid(where + "s have rows of " + std::to_string(rows.size) + " bytes; the first revision already has " +
                    std::to_string(sizeof(mekik_option)));
   std::set<std::string> seen;
   for (std::uint32_t i = 0; i < rows.count; ++i) {

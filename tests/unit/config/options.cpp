@@ -83,7 +83,7 @@ TEST_CASE("Rows that make no sense are refused with the reason") {
   CHECK(rows_error(std::array{deep}).find("nests tables too deeply") != std::string::npos);
   mekik_component counted = mekik::component("mekik.sink/1", "x", "1", "X.", {}, nullptr);
   counted.n_options = 3;
-  CHECK(check_rows(counted).text == "option: options are counted, but not there");
+  CHECK(check_rows(counted).text == "options are counted, but not there");
 }
 
 TEST_CASE("A later SDK's longer rows are read by their stride") {
