@@ -3,6 +3,7 @@
 #   mekik_plugin(<kind> <name> [SOURCES ...] [LINK ...])                 <kind>_<name>.so, or part of the program
 #   mekik_test(<name> [SOURCES ...] [LINK ...] [LABELS ...])             a Catch2 program test_<name>, found by ctest
 #   mekik_script_test(<name> COMMAND ... [LABELS ...])                   any command as a test
+#   mekik_fuzz(<name> [SOURCES ...] [LINK ...] [DEFINES ...])            fuzz_<name>; in other builds a test that replays its inputs
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -113,6 +114,28 @@ function(mekik_script_test name)
   cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   mekik_test_environment(${name} ${ARG_LABELS})
+endfunction()
+
+# <name>.cpp defines LLVMFuzzerTestOneInput, <name>_seeds.py FOLDER writes seeds, corpus/<name>/ keeps what fuzzing has found.
+function(mekik_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEFINES" ${ARGN})
+  add_executable(fuzz_${name} ${name}.cpp ${ARG_SOURCES})
+  target_link_libraries(fuzz_${name} PRIVATE mekik_sdk ${ARG_LINK})
+  target_compile_definitions(fuzz_${name} PRIVATE ${ARG_DEFINES})
+  if(MEKIK_FUZZ)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  target_sources(fuzz_${name} PRIVATE replay.cpp)
+  find_package(Python3 COMPONENTS Interpreter)
+  if(NOT Python3_FOUND)
+    return()
+  endif()
+  set(seeds ${CMAKE_BINARY_DIR}/seeds/${name})
+  mekik_script_test(fuzz_${name}_seeds COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${name}_seeds.py ${seeds})
+  mekik_script_test(fuzz_${name}_replay COMMAND fuzz_${name} ${seeds} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+  set_tests_properties(fuzz_${name}_seeds PROPERTIES FIXTURES_SETUP fuzz_${name})
+  set_tests_properties(fuzz_${name}_replay PROPERTIES FIXTURES_REQUIRED fuzz_${name})
 endfunction()
 
 # Exit code 77 means skipped: what the test needs is not on this machine.
