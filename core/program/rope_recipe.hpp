@@ -1,0 +1,36 @@
+// Rotary frequencies from a recipe (linear, dynamic NTK, YaRN, LongRoPE, Llama 3), as the reference implementations compute them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.hpp"
+#include "program/datum.hpp"
+
+namespace mekik::program {
+
+struct RopeRequest {
+  std::int64_t dim = 0;  // even
+  double base = 10000;
+  double context = 0;  // positions the model was made for; 0: unknown
+  double planned = 0;  // positions a sequence may have
+  std::optional<double> original, attention_factor;
+  bool truncate = true;                                // of YaRN's ramp, unless the group says otherwise
+  bool has_short_long = false;                         // LongRoPE's divisors are tensors of the file
+  bool flat = false;                                   // GGUF: a factor without a kind is linear
+  std::vector<std::pair<std::string, Datum>> scaling;  // the model's group of keys, either spelling; may be empty
+};
+
+struct RopeRecipe {
+  std::vector<double> frequencies;  // [dim / 2]
+  double magnitude = 1;
+  enum class Divide { nothing, by_short, by_long } divide = Divide::nothing;  // by which tensor of the file
+  std::string choice;  // "longrope long": what was chosen by the planned length; empty: the table does not depend on it
+};
+
+// Errors: an unknown kind or key, a missing or impossible number; the text names it.
+Result<RopeRecipe> rope_recipe(const RopeRequest& request);
+
+}  // namespace mekik::program

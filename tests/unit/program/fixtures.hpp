@@ -1,0 +1,85 @@
+// Models made of metadata alone: a JSON file with a configuration and tensor headers.
+#pragma once
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/page.hpp"
+#include "support/catch.hpp"
+#include "support/paths.hpp"
+
+namespace mekik::test {
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file{path};
+  INFO(path.string());
+  REQUIRE(file.good());
+  std::stringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+inline json::value parse_json(const std::string& text) {
+  Result<json::value> parsed = json::parse(text);
+  INFO(parsed.status().text);
+  REQUIRE(parsed.ok());
+  return *parsed;
+}
+
+// {"format", "config", "tensors": [[name, type, [sizes..]], ..], "layers": n: a name with {l} stands for n tensors; "files": {name: json}}.
+// Types: f32, f16, bf16, and any scheme's name.
+inline program::ModelMeta make_model(const json::value& fixture) {
+  program::ModelMeta out;
+  out.path = "fixture";
+  out.format = json::find(fixture, "format")->get_string().c_str();
+  out.config = *json::find(fixture, "config");
+  const json::value* layers = json::find(fixture, "layers");
+  const std::int64_t n_layers = layers != nullptr ? layers->get_int64() : 0;
+  for (const json::value& row : json::find(fixture, "tensors")->get_array()) {
+    program::TensorInfo info;
+    const std::string name = row.get_array()[0].get_string().c_str(), type = row.get_array()[1].get_string().c_str();
+    if (type == "f32") info.num = MEKIK_F32;
+    else if (type == "f16") info.num = MEKIK_F16;
+    else if (type == "bf16") info.num = MEKIK_BF16;
+    else info.scheme = type;
+    for (const json::value& size : row.get_array()[2].get_array()) info.shape.push_back(size.get_int64());
+    const std::size_t mark = name.find("{l}");
+    for (std::int64_t l = 0; l < (mark == std::string::npos ? 1 : n_layers); ++l) {
+      info.name = name;
+      if (mark != std::string::npos) info.name.replace(mark, 3, std::to_string(l));
+      out.tensors.push_back(info);
+    }
+  }
+  if (const json::value* files = json::find(fixture, "files")) {
+    const json::value copy = *files;
+    out.file = [copy](const std::string& name) {
+      const json::value* found = json::find(copy, name);
+      return found != nullptr ? *found : json::value{};
+    };
+  }
+  return out;
+}
+
+inline program::ModelMeta load_model(const std::string& name) {
+  return make_model(parse_json(read_text(source_directory() / "tests/programs" / (name + ".json"))));
+}
+
+inline const program::Pages& all_pages() {
+  static config::Diagnostics diagnostics;
+  static const std::unique_ptr<program::Pages> pages = program::Pages::load({source_directory() / "configs/architectures"}, diagnostics);
+  INFO(diagnostics.render());
+  REQUIRE(diagnostics.ok());
+  return *pages;
+}
+
+inline program::Program build(const program::ModelMeta& model, const program::BuildOptions& options = {}) {
+  Result<program::Program> program = all_pages().build(model, options);
+  INFO(program.status().text);
+  REQUIRE(program.ok());
+  return std::move(*program);
+}
+
+}  // namespace mekik::test
