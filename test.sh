@@ -20,6 +20,7 @@ if [ ! -x tests/.venv/bin/python ] || [ tests/requirements.txt -nt tests/.venv/r
   touch tests/.venv/ready
 fi
 scripts/get-smollm2.sh
+[ -z "$all" ] || scripts/get-gemma3.sh
 
 jobs=2
 cmake --preset release
