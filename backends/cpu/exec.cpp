@@ -1,0 +1,169 @@
+#include "exec.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace mekik::cpu {
+
+namespace {
+
+constexpr std::uint64_t kHugePage = 2u << 20;
+
+}  // namespace
+
+Arena::Arena(std::uint64_t bytes, const char* tag) {
+  if (bytes == 0) return;
+  const std::uint64_t align = bytes >= kHugePage ? kHugePage : 128;
+  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
+  void* data = memory != nullptr ? memory->alloc(host, bytes, align, tag) : std::aligned_alloc(align, round_up(bytes, align));
+  if (data == nullptr) throw Error{MEKIK_E_NO_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of " + tag};
+  data_.reset(static_cast<std::uint8_t*>(data));
+#if defined(MADV_HUGEPAGE)
+  if (align == kHugePage) madvise(data, bytes, MADV_HUGEPAGE);  // refused where the kernel has none: then small pages do
+#endif
+}
+
+void Arena::Release::operator()(std::uint8_t* data) const {
+  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
+  if (memory != nullptr) memory->release(host, data);
+  else std::free(data);
+}
+
+Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& limits)
+    : device_{device},
+      settings_{device.settings},
+      limits_{limits},
+      plan_{program, limits, settings_},
+      copy_{program},
+      program_{copy_.reader()} {
+  const std::uint64_t all = plan_.weight_bytes + plan_.work_bytes() + plan_.kv_bytes;
+  if (limits.device_bytes != 0 && all > limits.device_bytes)
+    throw Error{MEKIK_E_NO_MEMORY, std::to_string(all) + " bytes are needed, " + std::to_string(limits.device_bytes) + " are allowed"};
+  weights_ = Arena{plan_.weight_bytes, "weights"};
+  work_ = Arena{plan_.work_bytes(), "activations"};
+  for (std::uint32_t g = 0; g < program.n_groups; ++g) {
+    const std::uint64_t bytes = times(plan_.block_bytes[g], limits.n_blocks[g]);
+    pools_.emplace_back(bytes, "kv");
+    if (bytes != 0) std::memset(pools_[g].data(), 0, bytes);
+  }
+  const std::uint32_t n = program_.n_tensors();
+  loaded_.resize(n);
+  matrices_.resize(n);
+  views_.resize(n);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const mekik_tensor& t = program_.tensor(i);
+    if (t.role != MEKIK_ROLE_TEMP && t.role != MEKIK_ROLE_INPUT && t.role != MEKIK_ROLE_OUTPUT) continue;
+    const std::uint32_t root = root_of(program_, i)->tensor;
+    if (plan_.buffer_of[root] == kNone) {
+      bound_.push_back(i);
+      continue;
+    }
+    views_[i].stride = row_size(program_.tensor(root));
+    views_[i].data = reinterpret_cast<float*>(buffer(plan_.buffer_of[root])) + root_of(program_, i)->column;
+  }
+  auto* batch = work_.data() + plan_.buffer_bytes + plan_.scratch_bytes;
+  seq_of_ = reinterpret_cast<std::uint32_t*>(batch);
+  first_put_ = seq_of_ + limits_.max_tokens;
+  next_put_ = first_put_ + limits_.max_tokens;
+  phases_.reserve(plan_.phases.size());
+  for (const PhasePlan& p : plan_.phases) {
+    if (p.kind != PhasePlan::Kind::attention) continue;
+    const mekik_op& op = program_.op(p.op);
+    const std::uint64_t heads = row_shape(program_.tensor(op.in[0])).outer / plan_.states[op.in[1]].heads;
+    const auto rows = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kAttentionVectors / heads));
+    if (std::any_of(items_.begin(), items_.end(), [&](const AttentionItems& i) { return i.rows_per_item == rows; })) continue;
+    items_.push_back({rows, {}});
+    items_.back().items.reserve(limits_.max_tokens / rows + limits_.max_seqs + 1);
+  }
+}
+
+Acts Exec::acts(std::uint32_t b, std::uint32_t nb, std::uint32_t max_rows) const {
+  Acts a;
+  a.nb = nb;
+  const std::size_t n = static_cast<std::size_t>(max_rows) * nb;
+  a.q = reinterpret_cast<std::int8_t*>(buffer(b));
+  a.d = reinterpret_cast<float*>(a.q + n * kBlock);
+  a.ds = a.d + n;
+  a.s = reinterpret_cast<std::int32_t*>(a.ds + n);
+  a.s16 = a.s + n;
+  a.ds16 = reinterpret_cast<float*>(a.s16 + 2 * n);
+  return a;
+}
+
+std::uint8_t* Exec::place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const {
+  if (what == MEKIK_WHAT_SLOT) throw Error{MEKIK_E_INVALID, "this program has no slots"};
+  if (what != MEKIK_WHAT_BLOCK) throw Error{MEKIK_E_INVALID, "what " + std::to_string(what) + " is not a block or a slot"};
+  if (group >= program_.raw().n_groups) throw Error{MEKIK_E_INVALID, "there is no group " + std::to_string(group)};
+  const std::uint64_t each = plan_.block_bytes[group];
+  if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.n_blocks[group])
+    throw Error{MEKIK_E_INVALID, "block " + std::to_string(id) + " of " + std::to_string(limits_.n_blocks[group])};
+  if (bytes != each) throw Error{MEKIK_E_INVALID, std::to_string(bytes) + " bytes where a block has " + std::to_string(each)};
+  return pools_[group].data() + static_cast<std::uint64_t>(id) * each;
+}
+
+std::uint64_t Exec::read(std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes) {
+  const std::uint8_t* from = place(what, group, id, bytes);
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  return ++ticket_;
+}
+
+std::uint64_t Exec::write(std::uint32_t what, std::uint32_t group, std::int32_t id, const void* from, std::uint64_t bytes) {
+  std::uint8_t* to = place(what, group, id, bytes);
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  return ++ticket_;
+}
+
+void Exec::check_move(const mekik_move& m) const {
+  const bool rows = m.what == MEKIK_WHAT_ROWS;
+  const std::uint64_t bytes = m.group < MEKIK_MAX_GROUPS ? plan_.block_bytes[m.group] : 0;
+  place(rows ? std::uint32_t{MEKIK_WHAT_BLOCK} : m.what, m.group, m.from, bytes);
+  place(rows ? std::uint32_t{MEKIK_WHAT_BLOCK} : m.what, m.group, m.to, bytes);
+  const std::uint64_t size = limits_.block_tokens;
+  if (rows && (m.n_rows > size || m.from_row > size - m.n_rows || m.to_row > size - m.n_rows))
+    throw Error{MEKIK_E_INVALID, "rows past the end of a block of " + std::to_string(size)};
+}
+
+// One row after another in an order that is right when the ranges overlap within a block.
+template <class T>
+void Exec::copy_rows(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const {
+  for (std::uint32_t i = 0; i < m.n_rows; ++i) {
+    const std::uint32_t step = m.to_row > m.from_row ? m.n_rows - 1 - i : i, a = m.from_row + step, b = m.to_row + step;
+    for (std::uint32_t h = 0; h < s.heads; ++h) {
+      const auto* ks = reinterpret_cast<const T*>(from + s.offset + h * s.k_head);
+      auto* kd = reinterpret_cast<T*>(to + s.offset + h * s.k_head);
+      if (plan_.lanes)
+        for (std::uint32_t j = 0; j < s.d; ++j) kd[((b / 16) * s.d + j) * 16 + b % 16] = ks[((a / 16) * s.d + j) * 16 + a % 16];
+      else std::memmove(kd + static_cast<std::size_t>(b) * s.d, ks + static_cast<std::size_t>(a) * s.d, s.d * sizeof(T));
+      const auto* vs = reinterpret_cast<const T*>(from + s.offset + s.v_offset + h * s.v_head);
+      auto* vd = reinterpret_cast<T*>(to + s.offset + s.v_offset + h * s.v_head);
+      std::memmove(vd + static_cast<std::size_t>(b) * s.dvp, vs + static_cast<std::size_t>(a) * s.dvp, s.dvp * sizeof(T));
+    }
+  }
+}
+
+void Exec::copy(const mekik_move& m) {
+  const std::uint64_t bytes = plan_.block_bytes[m.group];
+  const std::uint8_t* from = place(MEKIK_WHAT_BLOCK, m.group, m.from, bytes);
+  std::uint8_t* to = place(MEKIK_WHAT_BLOCK, m.group, m.to, bytes);
+  if (m.what != MEKIK_WHAT_ROWS) {
+    if (bytes != 0) std::memmove(to, from, bytes);
+    return;
+  }
+  for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
+    const mekik_tensor& t = program_.tensor(i);
+    if (t.role != MEKIK_ROLE_STATE || t.group != m.group) continue;
+    if (plan_.states[i].num == Num::f32) copy_rows<std::uint32_t>(plan_.states[i], m, from, to);
+    else copy_rows<std::uint16_t>(plan_.states[i], m, from, to);
+  }
+}
+
+std::uint64_t Exec::move(Strided<const mekik_move> moves) {
+  for (std::size_t i = 0; i < moves.size(); ++i) check_move(moves[i]);
+  for (std::size_t i = 0; i < moves.size(); ++i) copy(moves[i]);
+  return ++ticket_;
+}
+
+}  // namespace mekik::cpu

@@ -1,0 +1,126 @@
+// The border between the backend and its kernels: plain structs, and one table of functions per instruction set. The kernel files are
+// compiled once per level; everything here is level-free.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace mekik::cpu {
+
+inline constexpr std::uint32_t kLanes = 16;  // output rows of a stripe
+inline constexpr std::uint32_t kBlock = 32;  // k of one activation scale and of one block of codes
+inline constexpr std::uint32_t kTile = 64;   // positions of one attention tile
+
+// How the codes of a stripe block (16 rows x 32 k, as 8 vectors of 64 bytes: lane r, 4 consecutive k) are stored:
+//   b4: 4 vectors, vector i = group 2i in the low nibbles, 2i + 1 in the high ones      256 bytes
+//   b2: 2 vectors, vector i = groups 4i .. 4i + 3 from the low bits up                  128
+//   b1: 1 vector, bit g = group g                                                        64
+//   b3 = b2 then b1 (bit 2), b5 = b4 then b1 (bit 4), b6 = b4 then b2 (bits 4 and 5), b8: 8 vectors, code - 128 as signed bytes
+//   t4u, t4s: as b4, the code indexes a table of integers: unsigned below 32 (table value - its least), or signed
+enum class Codes : std::uint8_t { b1, b2, b3, b4, b5, b6, b8, t4u, t4s, kCount };
+constexpr std::uint32_t block_bytes(Codes c) {
+  constexpr std::uint32_t bytes[] = {64, 128, 192, 256, 320, 384, 512, 256, 256};
+  return bytes[static_cast<unsigned>(c)];
+}
+
+enum class Num : std::uint8_t { none, f32, f16, bf16, i8, u8 };  // how scales and floats are held
+constexpr std::uint32_t num_bytes(Num n) {
+  constexpr std::uint32_t bytes[] = {0, 4, 2, 2, 1, 1};
+  return bytes[static_cast<unsigned>(n)];
+}
+
+// A matrix [n][k] in stripes of 16 rows, each stripe contiguous: codes of all blocks, then per group (of group_k columns) 16 scales,
+// 16 mins, 16 zero points, per super-group 16 supers and super mins, then kept columns. Or floats: [k][16] of `number`.
+struct Matrix {
+  const std::uint8_t* data = nullptr;
+  std::uint64_t stripe_bytes = 0;
+  std::uint64_t off_scale = 0, off_min = 0, off_zero = 0, off_super = 0, off_super_min = 0, off_kept = 0;
+  std::uint32_t n = 0, k = 0, stripes = 0, blocks = 0, groups = 0, supers = 0;
+  std::uint32_t group_k = 0, groups_per_super = 0;                           // group_k: k rounded up to 32 when one group covers all
+  bool floats = false, codebook = false, has_zero = false, integer = false;  // integer: the int8 kernels can run it
+  Codes codes = Codes::b4;
+  Num number = Num::none;  // of floats
+  Num scale = Num::none, super = Num::none, min = Num::none, super_min = Num::none;
+  Num round = Num::none;              // decode() rounds to it
+  std::int32_t zero = 0;              // of the codes as stored: b8 counts from -128
+  std::uint8_t table_codes[16] = {};  // t4u, t4s
+  float table[256] = {};              // codebook values by code
+  float tensor_scale = 1.0F;
+  bool has_tensor_scale = false;
+  float post = 1.0F;                    // what the int8 kernels' result is multiplied by: table unit and tensor scale
+  const std::uint32_t* kept = nullptr;  // [n_kept] columns (of codes) that are floats
+  std::uint32_t n_kept = 0;
+};
+
+// Rows of activations as int8: scale = amax / 127 per 32 absolute k. Per row: q[kp], d[nb] scales, s[nb] sums of q, ds[nb] = d * s,
+// and s16[2 nb], ds16[2 nb] the same of 16; kp = 32 nb.
+struct Acts {
+  std::int8_t* q = nullptr;
+  float *d = nullptr, *ds = nullptr, *ds16 = nullptr;
+  std::int32_t *s = nullptr, *s16 = nullptr;
+  std::uint32_t nb = 0;
+  std::uint32_t kp() const { return nb * kBlock; }
+};
+constexpr std::uint64_t acts_bytes(std::uint32_t nb) { return static_cast<std::uint64_t>(nb) * (kBlock + 4 * 7); }
+
+// Adds stripe x columns m0 .. m1 into acc [m - m0][16], blocks b0 .. b1; ascending k, one chain of fma per output.
+using IntGemm = void (*)(const Matrix&, const std::uint8_t* stripe, const Acts&, std::uint32_t m0, std::uint32_t m1, std::uint32_t b0,
+                         std::uint32_t b1, float* acc);
+
+// The work of attention for rows row0 .. row1 of one sequence and one kv head.
+struct Attention {
+  const float* q = nullptr;  // row `row` (counted from the sequence's first), head h at q + row * q_stride + h * d
+  float* out = nullptr;      // likewise with out_stride and dv
+  std::size_t q_stride = 0, out_stride = 0;
+  std::uint32_t row0 = 0, row1 = 0, context = 0, length = 0;   // row r is position context + r; length: stored positions after the step
+  std::uint32_t head0 = 0, heads = 0, d = 0, dv = 0, dvp = 0;  // heads of this kv head; dvp: dv rounded up to 16
+  bool causal = true;
+  std::uint64_t window = 0;
+  float scale = 1, softcap = 0;
+  const float *sinks = nullptr, *slopes = nullptr;  // by head
+  Num kv = Num::f16;
+  // Where K and V of this layer and kv head lie: base + block * block_bytes + k_off (v_off), block ids in table[position / block_tokens].
+  const std::uint8_t* base = nullptr;
+  const std::int32_t* table = nullptr;
+  std::uint64_t block_bytes = 0, k_off = 0, v_off = 0;
+  std::uint32_t block_tokens = 0;
+  bool lanes = true;  // K [tokens / 16][d][16], else [tokens][d]; V is [tokens][dvp]
+  float* scratch = nullptr;
+};
+inline constexpr std::uint32_t kAttentionVectors = 24;  // (row, head) pairs in one call
+constexpr std::size_t attention_scratch_floats(std::uint32_t d, std::uint32_t dvp) {
+  return static_cast<std::size_t>(kAttentionVectors) * (d + dvp + kTile) + static_cast<std::size_t>(kTile) * (d + dvp) + 64;
+}
+
+struct Kernels {
+  const char* name;
+  void (*quantise)(const float* x, std::uint32_t k, const Acts& row);  // one row; Acts points at it
+  IntGemm (*int_gemm)(const Matrix&);                                  // nullptr: the form has no integer kernel
+  // Columns k0 .. k1 (k0 a multiple of 32) of a stripe as floats, exactly as the form decodes: out [k1 - k0][16].
+  void (*decode)(const Matrix&, const std::uint8_t* stripe, std::uint32_t k0, std::uint32_t k1, float* out);
+  // acc [m][lda] += x [m][ldx] times w [n][16 at stride ws elements of num]; ascending n, one chain per output.
+  void (*mac)(Num, const void* w, std::size_t ws, std::uint32_t n, const float* x, std::size_t ldx, std::uint32_t m, float* acc,
+              std::size_t lda);
+  void (*attention)(const Attention&);
+  // Rows; y may be x.
+  void (*rms_norm)(const float* x, const float* w, std::uint32_t n, float eps, float* y);
+  void (*layer_norm)(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y);
+  void (*l2_norm)(const float* x, std::uint32_t n, float eps, float* y);
+  void (*softmax)(const float* x, std::uint32_t n, float* y);
+  void (*act)(int kind, const float* x, std::uint32_t n, float* y);
+  void (*glu)(int kind, const float* g, const float* u, std::uint32_t n, float limit, float alpha, float* y);
+  void (*softcap)(const float* x, std::uint32_t n, float c, float* y);
+  void (*add)(const float* a, const float* b, bool scalar, std::uint32_t n, float* y);
+  void (*mul)(const float* a, const float* b, bool scalar, std::uint32_t n, float* y);
+  void (*scale)(const float* x, std::uint32_t n, float a, float b, float* y);  // b 0: no addition
+  void (*clamp)(const float* x, std::uint32_t n, float low, float high, float* y);
+  void (*rope)(const float* x, std::uint32_t d, const float* cos, const float* sin, std::uint32_t dim, int pairs, float* y);  // one head
+  void (*cast)(Num, const float* x, std::uint32_t n, void* y);  // to f32, f16 or bf16, to nearest even
+};
+
+const Kernels& portable_kernels();
+#if defined(__x86_64__)
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+#endif
+
+}  // namespace mekik::cpu

@@ -1,0 +1,121 @@
+// Pulling weights: panels of rows go from the form straight into stripes, on all threads.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "exec.hpp"
+
+namespace mekik::cpu {
+
+namespace {
+
+bool same_numbers(const mekik_form& a, const mekik_form& b) {
+  return a.kind == b.kind && a.bits == b.bits && a.group_k == b.group_k && a.group_n == b.group_n && a.super_k == b.super_k &&
+         a.scale_num == b.scale_num && a.super_num == b.super_num && a.min_num == b.min_num && a.super_min_num == b.super_min_num &&
+         a.zero_num == b.zero_num && a.zero == b.zero && a.round_num == b.round_num && a.n_table == b.n_table && a.n_kept == b.n_kept &&
+         a.experts == b.experts && a.n == b.n && a.k == b.k && a.kept_num == b.kept_num && a.row_step == b.row_step;
+}
+
+// Codes beyond the form's bits would run into their neighbours.
+bool codes_fit(const mekik_form& f, const mekik_form_rows& rows, std::uint64_t n) {
+  if (f.kind == MEKIK_FORM_FLOAT) return true;
+  std::uint32_t most = (1u << f.bits) - 1;
+  if (f.kind == MEKIK_FORM_CODEBOOK) most = std::min(most, f.n_table - 1);
+  if (most == 255) return true;
+  std::uint8_t top = 0;
+  for (std::uint64_t i = 0; i < n * f.k; ++i) top = std::max(top, rows.codes[i]);
+  return top <= most;
+}
+
+bool permutation(const mekik_form& f) {
+  if (f.k_perm == nullptr) return true;
+  std::vector<bool> seen(f.k);
+  for (std::uint64_t i = 0; i < f.k; ++i) {
+    if (f.k_perm[i] >= f.k || seen[f.k_perm[i]]) return false;
+    seen[f.k_perm[i]] = true;
+  }
+  return true;
+}
+
+struct Loading {
+  const mekik_weight* w;
+  const Layout* layout;
+  std::uint8_t* data;
+  std::uint64_t panel;
+  std::vector<Staging>* stages;
+  std::atomic<mekik_status> status{MEKIK_OK};
+  std::atomic<bool> bad_codes{false};
+};
+
+void load_panel(void* ctx, std::uint32_t, std::uint32_t task, std::uint32_t thread) {
+  auto& l = *static_cast<Loading*>(ctx);
+  if (l.status != MEKIK_OK || l.bad_codes) return;
+  const mekik_form& form = *l.w->form;
+  const std::uint64_t n0 = task * l.panel, n1 = std::min(n0 + l.panel, form.n);
+  Staging& stage = (*l.stages)[thread];
+  if (const mekik_status s = l.w->rows(l.w->self, 0, n0, n1, stage.get()); s != MEKIK_OK) {
+    l.status = s;
+    return;
+  }
+  if (!codes_fit(form, *stage.get(), n1 - n0)) {
+    l.bad_codes = true;
+    return;
+  }
+  pack_rows(form, *l.layout, *stage.get(), n0, n1, l.data);
+}
+
+}  // namespace
+
+mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan) {
+  Layout layout = make_layout(*w.form);  // tables and kept columns are those of this form
+  Loading l{&w, &layout, weights_.data() + plan.matrix_offset, panel_rows(*w.form), nullptr};
+  std::vector<Staging> stages;
+  for (std::uint32_t t = 0; t < settings_.threads; ++t) stages.emplace_back(*w.form, std::min(l.panel, w.form->n));
+  l.stages = &stages;
+  const Phase phase{static_cast<std::uint32_t>((w.form->n + l.panel - 1) / l.panel), load_panel, 0};
+  device_.team.run(&phase, 1, &l);
+  if (l.bad_codes)
+    throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program_.name(w.tensor)} + "\" has codes that its form does not know"};
+  if (l.status != MEKIK_OK) return l.status;
+  WeightPlan& kept = plan_.weights[w.tensor];
+  kept.layout = std::move(layout);
+  matrices_[w.tensor] = kept.layout.matrix;
+  matrices_[w.tensor].data = weights_.data() + plan.matrix_offset;
+  matrices_[w.tensor].kept = kept.layout.kept.data();
+  return MEKIK_OK;
+}
+
+mekik_status Exec::load_vector(const mekik_weight& w, const WeightPlan& plan) {
+  const mekik_form& form = *w.form;
+  const std::uint64_t panel = panel_rows(form);
+  Staging stage{form, std::min(panel, form.n)};
+  auto* out = reinterpret_cast<float*>(weights_.data() + plan.vector_offset);
+  for (std::uint64_t n0 = 0; n0 < form.n; n0 += panel) {
+    const std::uint64_t n1 = std::min(n0 + panel, form.n);
+    if (const mekik_status s = w.rows(w.self, 0, n0, n1, stage.get()); s != MEKIK_OK) return s;
+    decode_rows(form, *stage.get(), n0, n1, out + n0 * form.k);
+  }
+  return MEKIK_OK;
+}
+
+mekik_status Exec::weight(const mekik_weight& w) {
+  if (w.struct_size < sizeof(mekik_weight) || w.form == nullptr || w.rows == nullptr)
+    throw Error{MEKIK_E_INVALID, "a weight without its form or rows"};
+  if (w.tensor >= program_.n_tensors() || program_.tensor(w.tensor).role != MEKIK_ROLE_WEIGHT)
+    throw Error{MEKIK_E_INVALID, "tensor " + std::to_string(w.tensor) + " is no weight"};
+  const std::string name = "weight \"" + std::string{program_.name(w.tensor)} + "\"";
+  if (const std::string why = why_not_packed(*w.form); !why.empty()) throw Error{MEKIK_E_INVALID, name + ": " + why};
+  if (!permutation(*w.form)) throw Error{MEKIK_E_INVALID, name + ": the order of its columns is no permutation"};
+  const WeightPlan plan = plan_.weights[w.tensor];
+  if (!same_numbers(plan.form, *w.form) || (plan.matrix && make_layout(*w.form).matrix.integer != plan.layout.matrix.integer))
+    throw Error{MEKIK_E_INVALID, name + " does not come in the form of the plan"};
+  loaded_[w.tensor] = false;
+  if (plan.matrix)
+    if (const mekik_status s = load_matrix(w, plan); s != MEKIK_OK) return s;
+  if (plan.vector)
+    if (const mekik_status s = load_vector(w, plan); s != MEKIK_OK) return s;
+  loaded_[w.tensor] = true;
+  return MEKIK_OK;
+}
+
+}  // namespace mekik::cpu

@@ -1,0 +1,276 @@
+#include "ops/checks.hpp"
+
+#include <string_view>
+
+#include "pack/pack.hpp"
+
+namespace mekik::cpu {
+
+namespace {
+
+struct Bad {
+  std::string why;
+};
+void need(bool holds, const std::string& why) {
+  if (!holds) throw Bad{why};
+}
+
+constexpr std::uint64_t kMostColumns = 1u << 24;  // of a row: keeps every index of a kernel within 32 bits
+
+class Check {
+ public:
+  Check(const ProgramReader& p, std::uint32_t i) : program{p}, op{p.op(i)} {}
+  const ProgramReader& program;
+  const mekik_op& op;
+
+  void run() const {
+    counts();
+    switch (op.code) {
+      case op::embed:
+        return embed();
+      case op::linear:
+        return linear();
+      case op::linear_add:
+        return linear_add();
+      case op::linear_glu:
+        return linear_glu();
+      case op::kv_append:
+        return append();
+      case op::attention:
+        return attention();
+      case op::take_rows:
+        return take();
+      case op::put_rows:
+        return put();
+      case op::pool:
+        return pool();
+      case op::argmax:
+        return argmax();
+      default:
+        return maps();
+    }
+  }
+
+ private:
+  bool has(std::uint32_t i) const { return op.in[i] != MEKIK_NONE; }
+  const mekik_tensor& in(std::uint32_t i) const {
+    need(has(i) && op.in[i] < program.n_tensors(), "operand " + std::to_string(i) + " is missing");
+    return program.tensor(op.in[i]);
+  }
+  std::string named(std::uint32_t i) const { return "operand " + std::to_string(i) + " (" + std::string{program.name(op.in[i])} + ")"; }
+  RowShape rows(std::uint32_t i) const { return rows_of(in(i), named(i)); }
+  RowShape rows_of(const mekik_tensor& t, const std::string& what) const {
+    need(t.role == MEKIK_ROLE_TEMP || t.role == MEKIK_ROLE_OUTPUT, what + " must be rows");
+    need(t.shape[0] < 0, what + " must have a row for each token, sequence or chosen row");
+    need(row_size(t) <= kMostColumns, what + " has rows of more than 2^24 numbers");
+    return row_shape(t);
+  }
+  RowShape out(std::uint32_t i) const {
+    need(op.out[i] < program.n_tensors(), "result " + std::to_string(i) + " is missing");
+    const mekik_tensor& t = program.tensor(op.out[i]);
+    need(t.view_of == 0, "a result must be a buffer of its own");
+    return rows_of(t, "result " + std::to_string(i));
+  }
+  WeightShape weight(std::uint32_t i) const {
+    const mekik_tensor& t = in(i);
+    need(t.role == MEKIK_ROLE_WEIGHT, named(i) + " must be a weight");
+    if (t.form != nullptr) {
+      const std::string why = why_not_packed(*t.form);
+      need(why.empty(), named(i) + ": " + why);
+      need(weight_shape(t).size() == whole_size(t), named(i) + " does not have the size of its form");
+    }
+    return weight_shape(t);
+  }
+  void vector(std::uint32_t i, std::uint64_t size, std::uint64_t other = 0) const {
+    if (!has(i)) return;
+    const std::uint64_t got = weight(i).size();
+    need(got == size || (other != 0 && got == other),
+         named(i) + " has " + std::to_string(got) + " numbers where " + std::to_string(size) + " are needed");
+  }
+  void input(std::uint32_t i, std::string_view name) const {
+    const mekik_tensor& t = in(i);
+    need(t.role == MEKIK_ROLE_INPUT && program.name(op.in[i]) == name, named(i) + " must be the input \"" + std::string{name} + "\"");
+  }
+  std::uint64_t state(std::uint32_t i) const {
+    const mekik_tensor& t = in(i);
+    need(t.role == MEKIK_ROLE_STATE && t.rank == 3 && t.shape[0] < 0, named(i) + " must be a state [tokens][heads][numbers]");
+    need(kv_number(t.scheme) != Num::none, "the state " + std::string{program.name(op.in[i])} + " is stored as \"" +
+                                               (t.scheme != nullptr ? t.scheme : "") + "\"; this backend offers f16, bf16 and f32");
+    need(row_size(t) <= kMostColumns, named(i) + " has rows of more than 2^24 numbers");
+    return static_cast<std::uint64_t>(t.shape[1]);
+  }
+  static void kind(std::int64_t k, bool gated) {
+    need((k >= 0 && k <= 9) || (gated && k == 16), "unknown activation " + std::to_string(k));
+  }
+
+  void counts() const {
+    const OpRow* row = op_row(op.code);
+    need(row != nullptr, "there is no operation " + std::to_string(op.code));
+    const bool known = (op.code >= op::embed && op.code <= op::put_rows) || (op.code >= op::glu && op.code <= op::linear_glu) ||
+                       op.code == op::layer_norm || op.code == op::l2_norm || op.code == op::pool;
+    need(known, "this backend has no kernel for " + std::string{row->name});
+    const bool list = op.code == op::linear;
+    need(list ? op.n_out > 0 && op.n_in == 1 + 2 * op.n_out : op.n_in == row->min_in && op.n_out == row->n_out,
+         "the numbers of operands and results are not those of " + std::string{row->name});
+    need(op.n_ints == row->n_ints && op.n_reals == row->n_reals, "the numbers of attributes are not those of " + std::string{row->name});
+    need((op.n_in == 0 || op.in != nullptr) && (op.n_out == 0 || op.out != nullptr) && (op.n_ints == 0 || op.ints != nullptr) &&
+             (op.n_reals == 0 || op.reals != nullptr),
+         "a list that is not there");
+  }
+  void product(const RowShape& x, std::uint32_t w, const RowShape& y) const {
+    const WeightShape s = weight(w);
+    need(x.size() == s.k, named(w) + " takes rows of " + std::to_string(s.k) + " numbers, not " + std::to_string(x.size()));
+    need(y.rows == x.rows && y.size() == s.n,
+         named(w) + " gives rows of " + std::to_string(s.n) + " numbers, not " + std::to_string(y.size()));
+    vector(w + 1, s.n);
+  }
+  void linear() const {
+    const RowShape x = rows(0);
+    for (std::uint32_t i = 0; i < op.n_out; ++i) product(x, 1 + 2 * i, out(i));
+  }
+  void linear_add() const {
+    const RowShape x = rows(0), y = out(0), r = rows(3);
+    product(x, 1, y);
+    need(r.rows == y.rows && r.size() == y.size(), named(3) + " does not have the shape of the result");
+  }
+  void linear_glu() const {
+    const RowShape x = rows(0), y = out(0);
+    product(x, 1, y);
+    product(x, 3, y);
+    kind(op.ints[0], true);
+  }
+  // Numbers below `bound`: the input, whose values are checked per batch, or what an argmax made.
+  void ids(std::uint32_t i, std::uint64_t bound) const {
+    if (in(i).role == MEKIK_ROLE_INPUT) return input(i, "tokens");
+    const auto root = root_of(program, op.in[i]);
+    for (std::uint32_t o = 0; root && o < program.n_ops() && &program.op(o) != &op; ++o) {
+      const mekik_op& maker = program.op(o);
+      if (maker.code != op::argmax || maker.n_in == 0 || maker.n_out == 0 || maker.out == nullptr || maker.out[0] != root->tensor) continue;
+      if (maker.in != nullptr && maker.in[0] < program.n_tensors() && last_size(program.tensor(maker.in[0])) <= bound) return;
+    }
+    need(false, named(i) + " must be the input \"tokens\" or what an argmax made, within the rows of the weight");
+  }
+  void embed() const {
+    const WeightShape w = weight(1);
+    ids(0, w.n);
+    need(row_size(in(0)) == 1, named(0) + " must have one number a token");
+    const RowShape y = out(0);
+    need(y.rows == MEKIK_DIM_TOKENS && y.size() == w.k, "the result must be [tokens][width]");
+  }
+  void append() const {
+    const RowShape k = rows(0), v = rows(1);
+    const std::uint64_t heads = state(2);
+    need(k.rows == MEKIK_DIM_TOKENS && v.rows == k.rows && k.outer == heads && v.outer == heads && k.last + v.last == last_size(in(2)),
+         "k and v do not have the state's heads");
+  }
+  void attention() const {
+    const RowShape q = rows(0), y = out(0);
+    const std::int64_t dv = op.ints[0];
+    need(dv > 0 && (op.ints[1] == 0 || op.ints[1] == 1) && op.ints[2] >= 0, "attributes out of range");
+    const std::uint64_t heads = state(1);
+    need(last_size(in(1)) == q.last + static_cast<std::uint64_t>(dv) && q.outer % heads == 0, "the state does not fit the heads of q");
+    need(q.rows == MEKIK_DIM_TOKENS && y.rows == q.rows && y.size() == q.outer * static_cast<std::uint64_t>(dv),
+         "the result must be [tokens][heads][dv]");
+    vector(2, q.outer);
+    vector(3, q.outer);
+  }
+  void take() const {
+    const RowShape x = rows(0), y = out(0);
+    input(1, "rows");
+    need(x.rows == MEKIK_DIM_TOKENS && y.rows == MEKIK_DIM_ROWS && y.size() == x.size(),
+         "the result must be [rows] of the operand's shape");
+  }
+  void put() const {
+    const RowShape x = rows(0), y = out(0);
+    need(x.rows == MEKIK_DIM_TOKENS && y.rows == x.rows && y.size() == x.size(), "the result does not have the shape of the operand");
+    if (!has(1)) return;
+    const RowShape r = rows(1);
+    input(2, "rows");
+    need(r.rows == MEKIK_DIM_ROWS && r.size() == x.size(), named(1) + " does not have the shape of the rows");
+  }
+  void pool() const {
+    const RowShape x = rows(0), y = out(0);
+    need(x.rows == MEKIK_DIM_TOKENS && y.rows == MEKIK_DIM_SEQS && y.size() == x.size(),
+         "the result must be [sequences] of the operand's shape");
+    need(op.ints[0] >= 0 && op.ints[0] <= 2, "unknown pooling " + std::to_string(op.ints[0]));
+  }
+  void argmax() const {
+    const RowShape x = rows(0), y = out(0);
+    need(y.rows == x.rows && y.size() == x.outer, "the result must have one number for each of the operand's last size");
+  }
+  void addend(const RowShape& a, std::uint32_t i) const {
+    if (in(i).role == MEKIK_ROLE_WEIGHT) return need(weight(i).size() == a.size(), named(i) + " does not have the row's shape");
+    const RowShape b = rows(i);
+    need(b.rows == a.rows && (b.size() == a.size() || (b.last == 1 && (b.outer == a.outer || b.outer == 1))),
+         named(i) + " does not fit the rows");
+  }
+  void rope(const RowShape& x, std::uint32_t table) const {
+    const std::int64_t dim = op.ints[0];
+    need(dim > 0 && dim % 2 == 0 && static_cast<std::uint64_t>(dim) <= x.last,
+         "rotates " + std::to_string(dim) + " of " + std::to_string(x.last) + " columns");
+    need(op.ints[1] == 0 || op.ints[1] == 1, "unknown pairs " + std::to_string(op.ints[1]));
+    need(weight(table).size() == static_cast<std::uint64_t>(dim), named(table) + " must be a table [2][dim / 2]");
+    input(table + 1, "positions");
+    need(x.rows == MEKIK_DIM_TOKENS, "only rows of tokens have positions");
+  }
+  void maps() const {
+    const RowShape x = rows(0);
+    for (std::uint32_t i = 0; i < op.n_out; ++i) {
+      const RowShape y = out(i);
+      need(y.rows == x.rows && y.size() == x.size(), "the result does not have the shape of the operand");
+    }
+    switch (op.code) {
+      case op::add:
+      case op::mul:
+        return addend(x, 1);
+      case op::rms_norm:
+        return vector(1, x.last, x.size());
+      case op::layer_norm:
+        vector(1, x.last, x.size());
+        return vector(2, x.last, x.size());
+      case op::act:
+        return kind(op.ints[0], false);
+      case op::cast:
+        return need(op.ints[0] == MEKIK_F32 || op.ints[0] == MEKIK_F16 || op.ints[0] == MEKIK_BF16, "casts to F32, F16 and BF16 only");
+      case op::rope:
+        return rope(x, 1);
+      case op::norm_rope:
+        vector(1, x.last, x.size());
+        return rope(x, 2);
+      case op::add_norm:
+        addend(x, 1);
+        return vector(2, x.last, x.size());
+      case op::glu: {
+        const RowShape u = rows(1);
+        need(u.rows == x.rows && u.size() == x.size(), named(1) + " does not have the shape of the gate");
+        return kind(op.ints[0], true);
+      }
+      default:
+        return;
+    }
+  }
+};
+
+}  // namespace
+
+WeightShape weight_shape(const mekik_tensor& t) {
+  if (t.form != nullptr) return {t.form->n, t.form->k};
+  const auto k = static_cast<std::uint64_t>(t.shape[t.rank - 1]);
+  return {k != 0 ? whole_size(t) / k : 0, k};
+}
+
+Num kv_number(const char* scheme) {
+  const std::string_view name = scheme != nullptr ? scheme : "";
+  return name == "f16" ? Num::f16 : name == "bf16" ? Num::bf16 : name == "f32" ? Num::f32 : Num::none;
+}
+
+std::string why_not(const ProgramReader& program, std::uint32_t i) {
+  try {
+    Check{program, i}.run();
+    return {};
+  } catch (const Bad& bad) {
+    return bad.why;
+  }
+}
+
+}  // namespace mekik::cpu

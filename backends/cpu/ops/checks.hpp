@@ -1,0 +1,29 @@
+// What this backend runs: the operands, attributes and shapes of one operation.
+#pragma once
+#include <mekik/program.hpp>
+
+#include <string>
+
+#include "isa/kernels.hpp"
+
+namespace mekik::cpu {
+
+// Why operation `i` cannot run here; empty: it can. The tensors must have passed mekik::check_tensors. Thread: any.
+std::string why_not(const ProgramReader& program, std::uint32_t i);
+// How a state of that scheme is stored; Num::none: not offered.
+Num kv_number(const char* scheme);
+
+// A row operand as [rows][outer][last]; a weight as [n][k].
+struct RowShape {
+  std::int64_t rows;
+  std::uint64_t outer, last;
+  std::uint64_t size() const { return outer * last; }
+};
+inline RowShape row_shape(const mekik_tensor& t) { return {t.shape[0], row_size(t) / last_size(t), last_size(t)}; }
+struct WeightShape {
+  std::uint64_t n, k;
+  std::uint64_t size() const { return n * k; }
+};
+WeightShape weight_shape(const mekik_tensor& t);
+
+}  // namespace mekik::cpu

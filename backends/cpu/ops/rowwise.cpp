@@ -1,0 +1,262 @@
+// Operations on rows: a phase is a list of them, and a task runs the whole list for some rows.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "exec.hpp"
+
+namespace mekik::cpu {
+
+namespace {
+
+// A vector weight that covers the last size is used again for each part of a row; one that covers the row is not.
+const float* part(const float* w, std::uint64_t size, const RowShape& x, std::uint64_t outer) {
+  return w == nullptr ? nullptr : size == x.last ? w : w + outer * x.last;
+}
+
+}  // namespace
+
+void Exec::run_rows(const PhasePlan& p, std::uint32_t task, std::uint32_t thread) const {
+  const std::uint64_t rows = rows_in(p.domain), tasks = tasks_of(p);
+  const auto r0 = static_cast<std::uint32_t>(rows * task / tasks), r1 = static_cast<std::uint32_t>(rows * (task + 1) / tasks);
+  for (std::uint32_t row = r0; row < r1; ++row)
+    for (const RowOp& r : p.rows) run_row(r, row, thread);
+}
+
+void Exec::run_row(const RowOp& r, std::uint32_t row, std::uint32_t thread) const {
+  switch (r.kind) {
+    case RowKind::op:
+      return run_op_row(program_.op(r.op), r, row, thread);
+    case RowKind::quantise: {
+      const Matrix& m = matrices_[r.weight];
+      const mekik_tensor& t = program_.tensor(r.x);
+      Acts a = acts(r.buffer, m.blocks, static_cast<std::uint32_t>(plan_.max_rows(t.shape[0])));
+      const std::size_t at = static_cast<std::size_t>(row) * a.nb;
+      a.q += at * kBlock;
+      a.d += at;
+      a.ds += at;
+      a.s += at;
+      a.s16 += 2 * at;
+      a.ds16 += 2 * at;
+      const float* x = r.gathered != kNone ? reinterpret_cast<const float*>(buffer(r.gathered)) + static_cast<std::size_t>(row) * m.k
+                                           : view(r.x).row(row);
+      return settings_.kernels->quantise(x, m.k, a);
+    }
+    case RowKind::gather: {
+      const std::vector<std::uint32_t>& inputs = plan_.weights[r.weight].layout.inputs;
+      const float* x = view(r.x).row(row);
+      float* y = reinterpret_cast<float*>(buffer(r.buffer)) + static_cast<std::size_t>(row) * inputs.size();
+      for (std::size_t i = 0; i < inputs.size(); ++i) y[i] = x[inputs[i]];
+      return;
+    }
+    case RowKind::rope_table: {
+      const std::uint64_t half = plan_.weights[r.weight].vector_size / 2;
+      const float* table = vector(r.weight);
+      float* y = reinterpret_cast<float*>(buffer(r.buffer)) + static_cast<std::size_t>(row) * 2 * half;
+      for (std::uint64_t i = 0; i < half; ++i) {
+        const float axis = table[half + i];
+        const std::uint32_t which = axis > 0 && axis < static_cast<float>(batch_.n_axes) ? static_cast<std::uint32_t>(axis) : 0;
+        const std::int32_t position = batch_.positions[static_cast<std::size_t>(which) * batch_.n_tokens + row];
+        const double angle = static_cast<double>(position) * static_cast<double>(table[i]);
+        y[i] = static_cast<float>(std::cos(angle) * static_cast<double>(r.magnitude));
+        y[half + i] = static_cast<float>(std::sin(angle) * static_cast<double>(r.magnitude));
+      }
+      return;
+    }
+    case RowKind::copy_out: {
+      const mekik_tensor& t = program_.tensor(r.x);
+      float* to = program_.name(r.x) == "logits" ? batch_.logits : batch_.hidden;
+      const std::uint64_t n = row_size(t);
+      if (to != nullptr) std::memcpy(to + row * n, view(r.x).row(row), n * sizeof(float));
+      return;
+    }
+  }
+}
+
+void Exec::embed_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
+  const Matrix& m = matrices_[op.in[1]];
+  float* y = view(op.out[0]).row(row);
+  const bool tokens = program_.tensor(op.in[0]).role == MEKIK_ROLE_INPUT;
+  if (tokens && batch_.embed_rows != nullptr && batch_.embed_rows[row] >= 0) {
+    std::memcpy(y, batch_.embeds + static_cast<std::size_t>(batch_.embed_rows[row]) * m.k, m.k * sizeof(float));
+    return;
+  }
+  std::uint32_t id;
+  if (tokens) id = static_cast<std::uint32_t>(batch_.token_ids[row]);
+  else std::memcpy(&id, view(op.in[0]).row(row), sizeof id);
+  const std::uint32_t lane = id % kLanes;
+  const std::uint8_t* stripe = m.data + id / kLanes * m.stripe_bytes;
+  const std::vector<std::uint32_t>& inputs = plan_.weights[op.in[1]].layout.inputs;
+  float* panel = scratch(thread);
+  for (std::uint32_t k = 0; k < m.k; k += kPanelColumns) {
+    const std::uint32_t end = std::min(m.k, k + kPanelColumns);
+    settings_.kernels->decode(m, stripe, k, end, panel);
+    for (std::uint32_t j = k; j < end; ++j) y[inputs.empty() ? j : inputs[j]] = panel[(j - k) * kLanes + lane];
+  }
+}
+
+void Exec::append_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
+  const StatePlan& s = plan_.states[op.in[2]];
+  const std::uint32_t group = program_.tensor(op.in[2]).group, seq = seq_of_[row];
+  const std::uint32_t at = static_cast<std::uint32_t>(batch_.context_len[seq]) + row - static_cast<std::uint32_t>(batch_.seq_start[seq]);
+  const std::int32_t id = batch_.blocks[group][static_cast<std::size_t>(seq) * batch_.max_blocks + at / limits_.block_tokens];
+  std::uint8_t* block = pools_[group].data() + static_cast<std::uint64_t>(id) * plan_.block_bytes[group] + s.offset;
+  const std::uint32_t t = at % limits_.block_tokens;
+  const std::size_t e = num_bytes(s.num);
+  const float *k = view(op.in[0]).row(row), *v = view(op.in[1]).row(row);
+  float* rounded = scratch(thread);
+  for (std::uint32_t h = 0; h < s.heads; ++h) {
+    settings_.kernels->cast(s.num, k + static_cast<std::size_t>(h) * s.d, s.d, rounded);
+    std::uint8_t* kb = block + h * s.k_head;
+    if (!plan_.lanes) {
+      std::memcpy(kb + static_cast<std::size_t>(t) * s.d * e, rounded, s.d * e);
+    } else if (e == 2) {
+      auto* to = reinterpret_cast<std::uint16_t*>(kb) + static_cast<std::size_t>(t / 16) * s.d * 16 + t % 16;
+      const auto* from = reinterpret_cast<const std::uint16_t*>(rounded);
+      for (std::uint32_t i = 0; i < s.d; ++i) to[static_cast<std::size_t>(i) * 16] = from[i];
+    } else {
+      auto* to = reinterpret_cast<float*>(kb) + static_cast<std::size_t>(t / 16) * s.d * 16 + t % 16;
+      for (std::uint32_t i = 0; i < s.d; ++i) to[static_cast<std::size_t>(i) * 16] = rounded[i];
+    }
+    std::uint8_t* vb = block + s.v_offset + h * s.v_head + static_cast<std::size_t>(t) * s.dvp * e;
+    settings_.kernels->cast(s.num, v + static_cast<std::size_t>(h) * s.dv, s.dv, vb);
+    std::memset(vb + s.dv * e, 0, (s.dvp - s.dv) * e);
+  }
+}
+
+void Exec::put_row(const mekik_op& op, std::uint32_t row) const {
+  const std::uint64_t n = row_size(program_.tensor(op.out[0]));
+  float* y = view(op.out[0]).row(row);
+  std::memcpy(y, view(op.in[0]).row(row), n * sizeof(float));
+  if (op.in[1] == kNone) return;
+  for (std::uint32_t r = first_put_[row]; r != kNone; r = next_put_[r]) {
+    const float* from = view(op.in[1]).row(r);
+    if (op.ints[0] != 0) settings_.kernels->add(y, from, false, static_cast<std::uint32_t>(n), y);
+    else std::memcpy(y, from, n * sizeof(float));
+  }
+}
+
+void Exec::pool_row(const mekik_op& op, std::uint32_t seq) const {
+  const auto n = static_cast<std::uint32_t>(row_size(program_.tensor(op.out[0])));
+  const auto t0 = static_cast<std::uint32_t>(batch_.seq_start[seq]), t1 = static_cast<std::uint32_t>(batch_.seq_start[seq + 1]);
+  float* y = view(op.out[0]).row(seq);
+  std::memcpy(y, view(op.in[0]).row(op.ints[0] == 2 ? t1 - 1 : t0), n * sizeof(float));
+  if (op.ints[0] != 0) return;
+  for (std::uint32_t t = t0 + 1; t < t1; ++t) settings_.kernels->add(y, view(op.in[0]).row(t), false, n, y);
+  const auto count = static_cast<float>(t1 - t0);
+  for (std::uint32_t i = 0; i < n; ++i) y[i] /= count;
+}
+
+void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std::uint32_t thread) const {
+  const Kernels& k = *settings_.kernels;
+  switch (op.code) {
+    case op::embed:
+      return embed_row(op, row, thread);
+    case op::kv_append:
+      return append_row(op, row, thread);
+    case op::put_rows:
+      return put_row(op, row);
+    case op::pool:
+      return pool_row(op, row);
+    case op::take_rows: {
+      float* y = view(op.out[0]).row(row);
+      std::memcpy(y, view(op.in[0]).row(static_cast<std::size_t>(batch_.rows[row])), row_size(program_.tensor(op.out[0])) * sizeof(float));
+      return;
+    }
+    default:
+      break;
+  }
+  const RowShape shape = row_shape(program_.tensor(op.in[0]));
+  const auto n = static_cast<std::uint32_t>(shape.size()), last = static_cast<std::uint32_t>(shape.last);
+  const float* x = view(op.in[0]).row(row);
+  float* y = view(op.out[0]).row(row);
+  if (y == nullptr) return;  // an output that nobody asked for
+  const auto f = [&](std::uint32_t i) { return static_cast<float>(op.reals[i]); };
+  const auto combine = [&](void (*kernel)(const float*, const float*, bool, std::uint32_t, float*)) {
+    const mekik_tensor& t = program_.tensor(op.in[1]);
+    if (t.role == MEKIK_ROLE_WEIGHT) return kernel(x, vector(op.in[1]), false, n, y);
+    const float* b = view(op.in[1]).row(row);
+    const std::uint64_t size = row_size(t);
+    if (size == n) return kernel(x, b, false, n, y);
+    if (size == 1) return kernel(x, b, true, n, y);
+    for (std::uint64_t o = 0; o < shape.outer; ++o) kernel(x + o * last, b + o, true, last, y + o * last);
+  };
+  const auto norm = [&](const float* from, std::uint32_t weight, float eps, float* to) {
+    for (std::uint64_t o = 0; o < shape.outer; ++o) {
+      const float* w = weight == kNone ? nullptr : part(vector(weight), plan_.weights[weight].vector_size, shape, o);
+      k.rms_norm(from + o * last, w, last, eps, to + o * last);
+    }
+  };
+  const auto rope = [&](const float* from) {
+    const auto dim = static_cast<std::uint32_t>(op.ints[0]);
+    const float* table = reinterpret_cast<const float*>(buffer(r.buffer)) + static_cast<std::size_t>(row) * dim;
+    for (std::uint64_t o = 0; o < shape.outer; ++o)
+      k.rope(from + o * last, last, table, table + dim / 2, dim, static_cast<int>(op.ints[1]), y + o * last);
+  };
+  switch (op.code) {
+    case op::rms_norm:
+      return norm(x, op.in[1], f(0), y);
+    case op::layer_norm:
+      for (std::uint64_t o = 0; o < shape.outer; ++o) {
+        const auto w = [&](std::uint32_t i) {
+          return op.in[i] == kNone ? nullptr : part(vector(op.in[i]), plan_.weights[op.in[i]].vector_size, shape, o);
+        };
+        k.layer_norm(x + o * last, w(1), w(2), last, f(0), y + o * last);
+      }
+      return;
+    case op::l2_norm:
+      for (std::uint64_t o = 0; o < shape.outer; ++o) k.l2_norm(x + o * last, last, f(0), y + o * last);
+      return;
+    case op::softmax:
+      for (std::uint64_t o = 0; o < shape.outer; ++o) k.softmax(x + o * last, last, y + o * last);
+      return;
+    case op::argmax:
+      for (std::uint64_t o = 0; o < shape.outer; ++o) {
+        std::int32_t best = 0;
+        for (std::uint32_t i = 1; i < last; ++i)
+          if (x[o * last + i] > x[o * last + static_cast<std::uint32_t>(best)]) best = static_cast<std::int32_t>(i);
+        std::memcpy(y + o, &best, sizeof best);
+      }
+      return;
+    case op::add:
+      return combine(k.add);
+    case op::mul:
+      return combine(k.mul);
+    case op::add_norm: {
+      combine(k.add);
+      float* normed = view(op.out[1]).row(row);
+      if (normed != nullptr) norm(y, op.in[2], f(0), normed);
+      return;
+    }
+    case op::act:
+      return k.act(static_cast<int>(op.ints[0]), x, n, y);
+    case op::glu:
+      return k.glu(static_cast<int>(op.ints[0]), x, view(op.in[1]).row(row), n, f(0), f(1), y);
+    case op::scale:
+      return k.scale(x, n, f(0), f(1), y);
+    case op::clamp:
+      return k.clamp(x, n, f(0), f(1), y);
+    case op::softcap:
+      return k.softcap(x, n, f(0), y);
+    case op::rope:
+      return rope(x);
+    case op::norm_rope:
+      norm(x, op.in[1], f(0), y);
+      return rope(y);
+    case op::cast: {
+      const Num to = op.ints[0] == MEKIK_F16 ? Num::f16 : op.ints[0] == MEKIK_BF16 ? Num::bf16 : Num::f32;
+      std::uint16_t half[64];
+      if (to == Num::f32) return k.cast(to, x, n, y);
+      for (std::uint32_t i = 0; i < n; i += 64) {
+        const std::uint32_t count = std::min(64u, n - i);
+        k.cast(to, x + i, count, half);
+        for (std::uint32_t j = 0; j < count; ++j) y[i + j] = widen(to == Num::f16 ? MEKIK_F16 : MEKIK_BF16, half, j);
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace mekik::cpu
