@@ -24,6 +24,13 @@ const char* kind_name(Kind kind) {
   return "a value";
 }
 
+Value::Value() = default;
+Value::~Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+
 const Value* Value::find(std::string_view key) const {
   const auto it = std::find_if(table.begin(), table.end(), [&](const auto& member) { return member.first == key; });
   return it == table.end() ? nullptr : &it->second;

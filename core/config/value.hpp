@@ -27,6 +27,14 @@ enum class Kind { boolean, integer, real, text, list, table, date };
 const char* kind_name(Kind kind);  // "a boolean", "an integer", ... for messages
 
 struct Value {
+  // Defined in value.cpp: clang 14 wants std::pair<.., Value> complete where it makes them here.
+  Value();
+  ~Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+
   Kind kind = Kind::table;
   bool boolean = false;
   std::int64_t integer = 0;
