@@ -77,6 +77,7 @@ std::vector<std::int32_t> VocabularyTokenizer::encode(std::span<const TextPart> 
   if (add_special && vocabulary_.add_bos) ids.push_back(vocabulary_.bos);
   MergeScratch scratch;
   const std::string_view text = joined.text;
+  scratch.words.prepare(text.size());
   std::size_t run = 0;  // where the text after the last special token begins
   bool at_start = true;
   const auto finish_run = [&](std::size_t end) {

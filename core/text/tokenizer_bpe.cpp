@@ -148,7 +148,7 @@ class ByteLevelBpe final : public VocabularyTokenizer {
       std::string_view valid = text.substr(at, end - at);
       if (pre_->nfc && to_nfc(valid, normal)) valid = normal;
       splitter_.split(valid, *split, words);
-      for (const std::string_view word : words) encode_word(word, ids, scratch);
+      for (const std::string_view word : words) scratch.words.encode(word, ids, [&] { encode_word(word, ids, scratch); });
       at = end;
     }
   }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "text/tokenizer_cache.hpp"
+
 namespace mekik::text {
 
 struct Symbol {
@@ -33,6 +35,7 @@ struct MergeScratch {
   std::vector<Merge> pairs;
   std::vector<Link> links;
   std::vector<Entry> heap;
+  WordCache words;
 };
 
 // Short texts, which are nearly all: a scan for the minimum beats any queue.
@@ -57,7 +60,9 @@ void merge_by_scan(std::vector<Symbol>& symbols, const Rule& rule, std::vector<M
 // Long texts: a heap of candidates over a linked list, O(n log n). A candidate is stale once either side has changed.
 template <class Rule>
 void merge_by_heap(MergeScratch& scratch, const Rule& rule) {
-  auto& [symbols, pairs, links, heap] = scratch;
+  std::vector<Symbol>& symbols = scratch.symbols;
+  auto& links = scratch.links;
+  auto& heap = scratch.heap;
   const auto propose = [&](std::int32_t left, std::int32_t right) {
     if (left < 0 || right < 0) return;
     const Symbol &l = symbols[static_cast<std::size_t>(left)], &r = symbols[static_cast<std::size_t>(right)];

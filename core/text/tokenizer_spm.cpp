@@ -78,13 +78,14 @@ class SentencePieceBpe final : public VocabularyTokenizer {
     std::string prefixed;
     if (at_start && adds_space_prefix()) text = prefixed.append(" ").append(text);
     // No token holds this byte followed by a space: no merge crosses the place, so that words can be merged one by one.
+    const auto merge = [&](std::string_view word) { scratch.words.encode(word, ids, [&] { encode_word(word, ids, scratch); }); };
     std::size_t begin = 0;
     for (std::size_t at = text.find(' ', 1); at != std::string_view::npos; at = text.find(' ', at + 1)) {
       if (joins_space_[static_cast<unsigned char>(text[at - 1])]) continue;
-      encode_word(text.substr(begin, at - begin), ids, scratch);
+      merge(text.substr(begin, at - begin));
       begin = at;
     }
-    encode_word(text.substr(begin), ids, scratch);
+    merge(text.substr(begin));
   }
 
   void encode_word(std::string_view word, std::vector<std::int32_t>& ids, MergeScratch& scratch) const {
