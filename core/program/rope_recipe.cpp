@@ -58,17 +58,13 @@ class Recipe {
     kind_ = kind();
     for (std::int64_t i = 0; i < r_.dim / 2; ++i)
       out_.frequencies.push_back(std::pow(r_.base, -2.0 * static_cast<double>(i) / static_cast<double>(r_.dim)));
-    Status status;
-    if (kind_ == "linear") status = linear();
-    else if (kind_ == "dynamic") status = dynamic();
-    else if (kind_ == "yarn") status = yarn();
-    else if (kind_ == "llama3") status = llama3();
-    else if (kind_ == "longrope") status = longrope();
-    else if (kind_ != "default")
-      status = unsupported("rotary scaling of kind " + mekik::quoted(kind_) +
-                           " is not known; known are linear, dynamic, yarn, longrope, llama3");
-    if (!status.ok()) return status;
-    return out_;
+    for (const Kind& known : kKinds)
+      if (kind_ == known.name) {
+        MEKIK_CHECK_OK((this->*known.apply)());
+        return out_;
+      }
+    return unsupported("rotary scaling of kind " + mekik::quoted(kind_) +
+                       " is not known; known are linear, dynamic, yarn, longrope, llama3");
   }
 
  private:
@@ -176,12 +172,12 @@ class Recipe {
     return {};
   }
   // By wavelength: short ones stay, long ones are divided by the factor, those between are blended.
-  Status llama3() {
+  Status by_wavelength() {
     MEKIK_TRY(factor, positive({"factor"}));
     MEKIK_TRY(low, positive({"low_freq_factor"}));
     MEKIK_TRY(high, positive({"high_freq_factor"}));
     MEKIK_TRY(length, original());
-    if (!(high > low)) return invalid("llama3 scaling: high_freq_factor must be larger than low_freq_factor");
+    if (!(high > low)) return invalid(kind_ + " scaling: high_freq_factor must be larger than low_freq_factor");
     for (double& f : out_.frequencies) {
       const double wavelength = kTurn / f;
       if (wavelength > length / low) {
@@ -218,10 +214,21 @@ class Recipe {
     return {};
   }
 
+  Status plain() { return {}; }
+
+  struct Kind {
+    const char* name;
+    Status (Recipe::*apply)();
+  };
+  static const Kind kKinds[6];
+
   const RopeRequest& r_;
   RopeRecipe out_;
   std::string kind_;
 };
+
+const Recipe::Kind Recipe::kKinds[6] = {{"default", &Recipe::plain}, {"linear", &Recipe::linear},     {"dynamic", &Recipe::dynamic},
+                                        {"yarn", &Recipe::yarn},     {"longrope", &Recipe::longrope}, {"llama3", &Recipe::by_wavelength}};
 
 }  // namespace
 
