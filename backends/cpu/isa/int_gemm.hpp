@@ -5,7 +5,7 @@
 
 namespace mekik::cpu::MEKIK_CPU_LEVEL {
 
-enum class Offset { zero, min, zeros };  // q - constant; a minimum; a zero point per group
+enum class Offset { none, some };  // some: a minimum, a zero point, or both
 
 template <Codes C>
 struct CodeTraits {
@@ -40,91 +40,111 @@ MK_INLINE void dots(const Matrix& w, const std::uint8_t* block, const std::int8_
   }
 }
 
-// The scales of a group of one stripe.
-struct GroupScales {
-  V::F s, m;
-  V::I z;
-};
-template <Offset O>
-MK_INLINE GroupScales group_scales(const Matrix& w, const std::uint8_t* stripe, std::uint32_t g, std::uint32_t sup) {
-  GroupScales r;
-  r.s = load_scale(w.scale, stripe + w.off_scale, w.super, stripe + w.off_super, g, sup);
-  if constexpr (O == Offset::min) r.m = load_scale(w.min, stripe + w.off_min, w.super_min, stripe + w.off_super_min, g, sup);
-  if constexpr (O == Offset::zeros) {
-    const std::uint8_t* at = stripe + w.off_zero + static_cast<std::size_t>(g) * kLanes;
-    r.z = w.codes == Codes::b8 ? V::load_i8(at) : V::load_u8(at);
-  } else if constexpr (O == Offset::zero) {
-    r.z = V::set1i(w.zero);
+// Walks the numbers that groups of a stripe have, 16 at a time: direct ones, or small ones under a super.
+struct Cursor {
+  const std::uint8_t *at, *super_at;
+  Num num, super;
+  MK_INLINE Cursor(Num n, Num s, const std::uint8_t* first, const std::uint8_t* super_first, std::uint32_t group, std::uint32_t sup)
+      : at{first + static_cast<std::size_t>(group) * kLanes * num_bytes(n)},
+        super_at{super_first + static_cast<std::size_t>(sup) * kLanes * num_bytes(s)},
+        num{n},
+        super{s} {}
+  MK_INLINE V::F load() const {
+    if (num == Num::f16) return load_num<Num::f16>(at);
+    const V::F small = load_num(num, at);
+    return super == Num::none ? small : V::mul(load_num(super, super_at), small);
   }
-  return r;
-}
+  MK_INLINE void next(bool next_super) {
+    at += kLanes * num_bytes(num);
+    if (next_super) super_at += kLanes * num_bytes(super);
+  }
+};
 
-// acc += scale * d * (dot - z * s)  [- min * ds]: the one place where integers become floats.
+// The groups of a stripe in order: scale, and what is taken away per unit of activation, min + scale * zero.
+template <Offset O>
+struct Groups {
+  const Matrix& w;
+  Cursor scale, min;
+  const std::uint8_t* zero;
+  std::uint32_t left;  // groups of this super
+  MK_INLINE Groups(const Matrix& m, const std::uint8_t* stripe, std::uint32_t g)
+      : w{m},
+        scale{m.scale, m.super, stripe + m.off_scale, stripe + m.off_super, g, sup(m, g)},
+        min{m.min, m.super_min, stripe + m.off_min, stripe + m.off_super_min, g, sup(m, g)},
+        zero{stripe + m.off_zero + static_cast<std::size_t>(g) * kLanes},
+        left{m.groups_per_super != 0 ? m.groups_per_super - g % m.groups_per_super : 0xFFFFFFFFu} {}
+  static MK_INLINE std::uint32_t sup(const Matrix& m, std::uint32_t g) { return m.groups_per_super != 0 ? g / m.groups_per_super : 0; }
+  MK_INLINE void load(V::F& s, V::F& m) const {
+    s = scale.load();
+    if constexpr (O == Offset::some) {
+      if (w.has_zero) m = V::mul(s, V::to_float(w.codes == Codes::b8 ? V::load_i8(zero) : V::load_u8(zero)));
+      else m = V::mul(s, V::set1(static_cast<float>(w.zero)));
+      if (w.min != Num::none) m = V::add(m, min.load());
+    }
+  }
+  MK_INLINE void next() {
+    const bool next_super = --left == 0;
+    if (next_super) left = w.groups_per_super;
+    scale.next(next_super);
+    if constexpr (O == Offset::some) {
+      min.next(next_super);
+      zero += kLanes;
+    }
+  }
+};
+
+// acc += scale * d * dot  [- m * ds]: the one place where integers become floats.
 template <Codes C, Offset O>
-MK_INLINE V::F close(V::I dot, const GroupScales& g, float d, float ds, std::int32_t s, V::F acc) {
-  if constexpr (CodeTraits<C>::is_signed) dot = V::signed_sum(dot, s);
-  if constexpr (O != Offset::min) dot = V::subi(dot, V::muli(g.z, V::set1i(s)));
-  acc = V::fma(V::to_float(dot), V::mul(g.s, V::set1(d)), acc);
-  if constexpr (O == Offset::min) acc = V::fnma(g.m, V::set1(ds), acc);
+MK_INLINE V::F close(V::I dot, V::F s, V::F m, float d, float ds, std::int32_t sum, V::F acc) {
+  if constexpr (CodeTraits<C>::is_signed) dot = V::signed_sum(dot, sum);
+  acc = V::fma(V::to_float(dot), V::mul(s, V::set1(d)), acc);
+  if constexpr (O == Offset::some) acc = V::fnma(m, V::set1(ds), acc);
   return acc;
 }
 
+// One activation block for all columns, its 16 or 32 k under one group.
+template <Codes C, Offset O, int NC, int kBegin, int kEnd>
+MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, std::size_t kp, V::F s, V::F m, const float* d,
+                        std::size_t nb, const float* ds, const std::int32_t* sums, std::size_t step, V::F* acc) {
+  typename DotOf<C>::type dot[NC];
+  dots<C, NC, kBegin, kBegin, kEnd>(w, block, q, kp, dot);
+#pragma GCC unroll 16
+  for (int c = 0; c < NC; ++c) {
+    const std::size_t at = static_cast<std::size_t>(c) * step;
+    acc[c] = close<C, O>(dot[c].sum, s, m, d[static_cast<std::size_t>(c) * nb], ds[at], sums[at], acc[c]);
+  }
+}
+
 template <Codes C, Offset O, bool G16, int NC>
-MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, std::uint32_t m, std::uint32_t b0, std::uint32_t b1,
+MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, std::uint32_t m0, std::uint32_t b0, std::uint32_t b1,
                     float* out) {
-  const std::uint32_t nb = a.nb;
-  const std::size_t kp = a.kp();
-  const std::int8_t* q = a.q + m * kp + static_cast<std::size_t>(b0) * kBlock;
-  const float *d = a.d + static_cast<std::size_t>(m) * nb, *ds = a.ds + static_cast<std::size_t>(m) * nb;
-  const std::int32_t* s = a.s + static_cast<std::size_t>(m) * nb;
+  const std::size_t nb = a.nb, kp = a.kp(), first = m0 * nb + b0;
+  const std::int8_t* q = a.q + first * kBlock;
+  const float *d = a.d + first, *ds = a.ds + first, *ds16 = a.ds16 + 2 * first;
+  const std::int32_t *sums = a.s + first, *sums16 = a.s16 + 2 * first;
   const std::uint8_t* block = stripe + static_cast<std::size_t>(b0) * block_bytes(C);
-  V::F acc[NC];
+  V::F acc[NC], s, m = V::zero();
 #pragma GCC unroll 16
   for (int c = 0; c < NC; ++c) acc[c] = V::load(out + c * 16);
-  const std::uint32_t blocks_per_group = G16 ? 1 : w.group_k / kBlock;
-  std::uint32_t g = G16 ? 2 * b0 : b0 / blocks_per_group;
-  std::uint32_t sup = w.groups_per_super != 0 ? g / w.groups_per_super : 0;
-  std::uint32_t left = w.groups_per_super != 0 ? w.groups_per_super - g % w.groups_per_super : 0xFFFFFFFFu;  // groups of this super
-  for (std::uint32_t b = b0; b < b1;) {
-    if constexpr (G16) {
-      const float* ds16 = a.ds16 + 2 * (static_cast<std::size_t>(m) * nb + b);
-      const std::int32_t* s16 = a.s16 + 2 * (static_cast<std::size_t>(m) * nb + b);
-      typename DotOf<C>::type dot[NC];
-      const GroupScales first = group_scales<O>(w, stripe, g, sup);
-      dots<C, NC, 0, 0, 4>(w, block, q, kp, dot);
-#pragma GCC unroll 16
-      for (int c = 0; c < NC; ++c) {
-        const std::size_t at = static_cast<std::size_t>(c) * 2 * nb;
-        acc[c] = close<C, O>(dot[c].sum, first, d[static_cast<std::size_t>(c) * nb + b], ds16[at], s16[at], acc[c]);
-      }
-      if (--left == 0) ++sup, left = w.groups_per_super;
-      const bool more = g + 1 < w.groups;  // k may end inside the block: its second half is then all zero
-      const GroupScales second = group_scales<O>(w, stripe, more ? g + 1 : g, more ? sup : w.supers - (w.supers != 0));
-      dots<C, NC, 4, 4, 8>(w, block, q, kp, dot);
-#pragma GCC unroll 16
-      for (int c = 0; c < NC; ++c) {
-        const std::size_t at = static_cast<std::size_t>(c) * 2 * nb + 1;
-        acc[c] = close<C, O>(dot[c].sum, second, d[static_cast<std::size_t>(c) * nb + b], ds16[at], s16[at], acc[c]);
-      }
-      if (--left == 0) ++sup, left = w.groups_per_super;
-      g += 2;
-      ++b;
-      block += block_bytes(C);
-      q += kBlock;
-    } else {
-      const GroupScales scales = group_scales<O>(w, stripe, g, sup);
-      const std::uint32_t end = (g + 1) * blocks_per_group < b1 ? (g + 1) * blocks_per_group : b1;
-      for (; b < end; ++b, block += block_bytes(C), q += kBlock) {
-        typename DotOf<C>::type dot[NC];
-        dots<C, NC, 0, 0, 8>(w, block, q, kp, dot);
-#pragma GCC unroll 16
-        for (int c = 0; c < NC; ++c) {
-          const std::size_t at = static_cast<std::size_t>(c) * nb + b;
-          acc[c] = close<C, O>(dot[c].sum, scales, d[at], ds[at], s[at], acc[c]);
-        }
-      }
-      ++g;
-      if (--left == 0) ++sup, left = w.groups_per_super;
+  if constexpr (G16) {
+    Groups<O> groups{w, stripe, 2 * b0};
+    for (std::uint32_t b = b0; b < b1; ++b, block += block_bytes(C), q += kBlock, ++d, ds16 += 2, sums16 += 2) {
+      groups.load(s, m);
+      block_of<C, O, NC, 0, 4>(w, block, q, kp, s, m, d, nb, ds16, sums16, 2 * nb, acc);
+      if (2 * b + 1 == w.groups) break;  // k ends inside the block
+      groups.next();
+      groups.load(s, m);
+      block_of<C, O, NC, 4, 8>(w, block, q, kp, s, m, d, nb, ds16 + 1, sums16 + 1, 2 * nb, acc);
+      groups.next();
+    }
+  } else {
+    const std::uint32_t each = w.group_k / kBlock;  // blocks of a group
+    Groups<O> groups{w, stripe, b0 / each};
+    for (std::uint32_t b = b0, end = (b0 / each + 1) * each; b < b1; end += each) {
+      groups.load(s, m);
+      for (const std::uint32_t stop = end < b1 ? end : b1; b < stop; ++b, block += block_bytes(C), q += kBlock, ++d, ++ds, ++sums)
+        block_of<C, O, NC, 0, 8>(w, block, q, kp, s, m, d, nb, ds, sums, nb, acc);
+      groups.next();
     }
   }
 #pragma GCC unroll 16
@@ -143,10 +163,9 @@ void columns(const Matrix& w, const std::uint8_t* stripe, const Acts& a, std::ui
 template <Codes C>
 IntGemm pick(const Matrix& w) {
   constexpr int kColumns = V::kIntColumns;
-  const bool g16 = w.group_k == 16;
-  if (w.min != Num::none) return g16 ? columns<C, Offset::min, true, kColumns> : columns<C, Offset::min, false, kColumns>;
-  if (w.has_zero) return g16 ? nullptr : columns<C, Offset::zeros, false, kColumns>;
-  return g16 ? columns<C, Offset::zero, true, kColumns> : columns<C, Offset::zero, false, kColumns>;
+  const bool g16 = w.group_k == 16, some = w.min != Num::none || w.has_zero || w.zero != 0;
+  if (some) return g16 ? columns<C, Offset::some, true, kColumns> : columns<C, Offset::some, false, kColumns>;
+  return g16 ? columns<C, Offset::none, true, kColumns> : columns<C, Offset::none, false, kColumns>;
 }
 
 }  // namespace mekik::cpu::MEKIK_CPU_LEVEL

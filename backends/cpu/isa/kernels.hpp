@@ -23,10 +23,7 @@ constexpr std::uint32_t block_bytes(Codes c) {
 }
 
 enum class Num : std::uint8_t { none, f32, f16, bf16, i8, u8 };  // how scales and floats are held
-constexpr std::uint32_t num_bytes(Num n) {
-  constexpr std::uint32_t bytes[] = {0, 4, 2, 2, 1, 1};
-  return bytes[static_cast<unsigned>(n)];
-}
+constexpr std::uint32_t num_bytes(Num n) { return n == Num::none ? 0 : n == Num::f32 ? 4 : n == Num::i8 || n == Num::u8 ? 1 : 2; }
 
 // A matrix [n][k] in stripes of 16 rows, each stripe contiguous: codes of all blocks, then per group (of group_k columns) 16 scales,
 // 16 mins, 16 zero points, per super-group 16 supers and super mins, then kept columns. Or floats: [k][16] of `number`.

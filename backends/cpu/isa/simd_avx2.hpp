@@ -123,6 +123,9 @@ struct V {
     return _mm256_set1_epi32(x);
   }
 
+  // Makes the compiler finish a sum here. gcc would put off all additions of a block to its end and spill every product until then.
+  MK_INLINE static void hold(I& x) { asm("" : "+x"(x.a), "+x"(x.b)); }
+
   // Sums of unsigned codes below 2^Bits times activations in -127..127. A product pair is at most 2 * 127 * (2^Bits - 1), so kRoom of
   // them fit the 16-bit sums that vpmaddubsw makes. kIndex counts the additions, kLast closes the sum.
   template <int Bits>
@@ -134,11 +137,13 @@ struct V {
       const I p{_mm256_maddubs_epi16(w.a, q), _mm256_maddubs_epi16(w.b, q)};
       if constexpr (kIndex % kRoom == 0) pairs = p;
       else pairs = {_mm256_add_epi16(pairs.a, p.a), _mm256_add_epi16(pairs.b, p.b)};
+      hold(pairs);
       if constexpr (kLast || kIndex % kRoom == kRoom - 1) {
         const __m256i one = _mm256_set1_epi16(1);
         const I t{_mm256_madd_epi16(pairs.a, one), _mm256_madd_epi16(pairs.b, one)};
         if constexpr (kIndex < kRoom) sum = t;
         else sum = addi(sum, t);
+        hold(sum);
       }
     }
   };
@@ -156,6 +161,7 @@ struct V {
                 _mm256_madd_epi16(_mm256_maddubs_epi16(c.magnitude.b, _mm256_sign_epi8(q, c.w.b)), one)};
       if constexpr (kIndex == 0) sum = t;
       else sum = addi(sum, t);
+      hold(sum);
     }
   };
   // What is left to take from a SignedDot, given the sum of its activations: nothing here.

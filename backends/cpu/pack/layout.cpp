@@ -104,9 +104,7 @@ void kinds(const mekik_form& form, Matrix& m) {
     m.integer = std::abs(form.zero) <= 256;
   }
   const bool groups_fit = m.group_k % kBlock == 0 || m.group_k == 16;
-  const bool both = m.min != Num::none && (m.has_zero || m.zero != 0);
-  const bool signed_min = m.min != Num::none && m.codes == Codes::b8;  // the -128 of the stored codes is a zero point, too
-  if (!groups_fit || both || signed_min || (m.has_zero && m.group_k == 16) || form.n_kept != 0 || form.act_outlier > 0) m.integer = false;
+  if (!groups_fit || form.n_kept != 0 || form.act_outlier > 0) m.integer = false;
 }
 
 void place(Matrix& m, std::uint32_t n_kept) {
