@@ -62,7 +62,7 @@ struct Timings {             // nanoseconds
 struct Event {
   std::uint32_t index = 0;        // which of the n answers
   std::vector<TokenInfo> prompt;  // score_prompt: once, before the first token
-  std::vector<TokenInfo> tokens;  // tokens made since the last event
+  std::vector<TokenInfo> tokens;  // tokens made since the last event, the one that ends the answer included (its text is not)
   std::string text;               // text that is now certain: whole UTF-8, no part of a stop string
   Finish finish = Finish::none;   // set in the last event of this index
   Status error;                   // with Finish::error
@@ -76,7 +76,9 @@ using RequestId = std::uint64_t;
 struct EngineStats {
   std::uint32_t running = 0, waiting = 0, blocks_total = 0, blocks_free = 0, blocks_pending = 0;
   std::uint64_t steps = 0;
-  bool stuck = false;  // the watchdog saw no progress
+  std::uint32_t blocks_leaked = 0;  // held by nobody we know of while nothing runs: always 0
+  bool stuck = false;               // the watchdog saw no progress
+  bool device_lost = false;         // nothing runs any more; restart
 };
 
 // Thread: submit, cancel, stats and drain from any thread.

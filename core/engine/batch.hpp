@@ -1,0 +1,32 @@
+// The arrays of one step in the layout that a backend reads.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/sequence.hpp"
+
+namespace mekik::engine {
+
+// A sequence's share of a step: its next `tokens` tokens, of which the last `n_rows` reach the head as rows first_row and up.
+struct Part {
+  Sequence* sequence = nullptr;
+  std::uint32_t tokens = 0, first_row = 0, n_rows = 0;
+};
+
+// Reused from step to step; what get() returns points into it and is good until the next fill().
+class Batch {
+ public:
+  // `logits` is [rows][vocab] for all rows of the parts.
+  void fill(const std::vector<Part>& parts, std::uint32_t n_groups, bool slots, float* logits);
+  const mekik_batch* get() const { return &raw_; }
+
+ private:
+  mekik_batch raw_{};
+  std::vector<std::int32_t> token_ids_, positions_, seq_start_, context_len_, rows_, state_in_, state_out_;
+  std::vector<std::vector<std::int32_t>> tables_;  // per group [n_seqs][max_blocks]
+  std::vector<const std::int32_t*> table_pointers_;
+};
+
+}  // namespace mekik::engine

@@ -1,0 +1,326 @@
+// The engine loop: admit, ask the scheduler, check the plan against the limits (matching the cache and taking blocks), build the batch,
+// submit, wait, sample, append, publish. A plan is checked whole before anything is submitted; a call that fails changes nothing
+// but the requests of its step.
+#include "engine/loop.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "plugin/registry.hpp"
+
+namespace mekik::engine {
+namespace {
+
+constexpr std::uint64_t kPollNs = 1'000'000'000;  // how often a wait for the backend comes up for air
+
+bool goes_before(const Sequence& a, const Sequence& b) {  // by priority, then by arrival
+  const auto &x = *a.request, &y = *b.request;
+  if (x.request.priority != y.request.priority) return x.request.priority > y.request.priority;
+  return x.order != y.order ? x.order < y.order : a.index < b.index;
+}
+
+}  // namespace
+
+Loop::Turn Loop::step() {
+  admit();
+  end_overdue();
+  sweep();
+  if (sequences_.empty()) {
+    publish(true);
+    return Turn::idle;
+  }
+  busy_ = true;
+  const auto parts = check_plan(ask_scheduler());
+  if (parts.empty()) {
+    make_room();
+    sweep();
+    publish(false);
+    return sequences_.empty() ? Turn::idle : Turn::blocked;
+  }
+  if (const Status status = run(parts); !status.ok()) {
+    status.code == Code::device_lost ? fail_all(status) : fail_parts(parts, status);
+  } else {
+    advance(parts);
+    for (const auto& part : parts) sample(part);
+  }
+  progress_ns_ = now();
+  stalled_ = false;
+  sweep();
+  publish(false);
+  return Turn::ran;
+}
+
+// Takes over what other threads have asked for since the last step.
+void Loop::admit() {
+  std::vector<RequestId> cancels;
+  bool all = false;
+  {
+    const std::lock_guard lock{mutex_};
+    for (auto& [request, sequences] : inbox_) {
+      requests_.push_back(std::move(request));
+      for (auto& s : sequences) {
+        s->id = next_sequence_++;
+        sequences_.push_back(std::move(s));
+      }
+    }
+    inbox_.clear();
+    cancels.swap(cancels_);
+    all = std::exchange(cancel_all_, false);
+    woken_ = false;
+  }
+  if (cancels.empty() && !all && !lost_) return;
+  for (auto& s : sequences_) {
+    if (s->state == SequenceState::done) continue;
+    if (all || std::find(cancels.begin(), cancels.end(), s->request->id) != cancels.end()) finish(*s, Finish::cancelled);
+    else if (lost_) finish(*s, Finish::error, fail(Code::device_lost, "the device is lost; restart the server"));
+  }
+}
+
+void Loop::end_overdue() {
+  const auto time = now();
+  for (auto& s : sequences_) {
+    const auto deadline = s->request->request.deadline_ns;
+    if (s->state == SequenceState::done || deadline == 0 || deadline > time) continue;
+    finish(*s, Finish::error,
+           fail(Code::cancelled, "the request's deadline passed after " + std::to_string(s->generated()) + " tokens of its answer"));
+  }
+}
+
+std::vector<mekik_choice> Loop::ask_scheduler() {
+  view_.clear();
+  view_sequences_.clear();
+  for (auto& s : sequences_) {
+    if (!s->active()) continue;
+    mekik_seq_view v{};
+    v.id = s->id;
+    v.tenant = s->request->request.tenant;
+    v.arrival_ns = s->request->arrival_ns;
+    v.deadline_ns = s->request->request.deadline_ns;
+    v.priority = s->request->request.priority;
+    v.running = s->state == SequenceState::running ? 1 : 0;
+    v.prompt_left = s->generated() > 0 && s->left() == 1 ? 0 : s->left();
+    v.cached = s->computed;
+    v.generated = s->generated();
+    for (const auto& table : s->blocks)
+      v.blocks_held =
+          std::max(v.blocks_held,
+                   static_cast<std::uint32_t>(std::count_if(table.begin(), table.end(), [](auto& b) { return static_cast<bool>(b); })));
+    view_.push_back(v);
+    view_sequences_.push_back(s.get());
+  }
+  mekik_step_view step{};
+  step.struct_size = sizeof step;
+  step.n_seqs = static_cast<std::uint32_t>(view_.size());
+  step.seq_size = sizeof(mekik_seq_view);
+  step.max_tokens = runtime_.limits.max_tokens;
+  step.max_seqs = runtime_.limits.max_seqs;
+  step.block_tokens = runtime_.limits.block_tokens;
+  step.free_blocks = UINT32_MAX;
+  for (std::uint32_t g = 0; g < pools_.size(); ++g)
+    step.free_blocks = std::min(step.free_blocks, pools_[g].free() + prefixes_.evictable(g, pools_[g]));
+  step.now_ns = now();
+  step.seqs = view_.data();
+  std::vector<mekik_choice> plan(view_.size());
+  auto n = static_cast<std::uint32_t>(plan.size());
+  if (n == 0) return plan;
+  const auto code = runtime_.scheduler->plan(runtime_.scheduler.get(), &step, plan.data(), sizeof(mekik_choice), &n);
+  if (const auto status = plugin::to_status(code, "scheduler " + runtime_.scheduler_name); !status.ok()) {
+    fail_all(status);  // nobody else would ever run them
+    return {};
+  }
+  plan.resize(std::min<std::size_t>(n, plan.size()));
+  return plan;
+}
+
+// A scheduler proposes; what breaks a limit is cut back or left out, and said once.
+std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
+  std::vector<Part> parts;
+  std::vector<bool> seen(view_.size(), false), starts(plan.size(), false);
+  bool broken = false;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const auto& choice = plan[i];
+    if (choice.seq >= view_.size() || seen[choice.seq] || choice.action < MEKIK_RUN || choice.action > MEKIK_REFUSE) {
+      broken = true;
+      continue;
+    }
+    seen[choice.seq] = true;
+    auto& s = *view_sequences_[choice.seq];
+    starts[i] = choice.action == MEKIK_RUN;
+    if (choice.action == MEKIK_REFUSE)
+      finish(
+          s, Finish::error,
+          fail(Code::busy, "the server is too busy for this request; try again in " + std::to_string(choice.retry_ns / 1'000'000) + " ms"));
+    if (choice.action == MEKIK_SWAP) broken = true;  // no slower tier was offered (swap_bytes is 0): its blocks are computed again
+    if ((choice.action == MEKIK_DROP || choice.action == MEKIK_SWAP) && s.state == SequenceState::running) preempt(s);
+  }
+  std::uint32_t tokens = runtime_.limits.max_tokens, rows = runtime_.limits.max_rows;
+  short_of_blocks_ = false;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (!starts[i]) continue;
+    auto& s = *view_sequences_[plan[i].seq];
+    if (plan[i].tokens == 0 || plan[i].tokens > s.left() || plan[i].tokens > tokens || parts.size() == runtime_.limits.max_seqs)
+      broken = true;
+    if (parts.size() == runtime_.limits.max_seqs) break;
+    auto part = start_part(s, plan[i], tokens, rows);
+    if (!part) continue;
+    part->first_row = runtime_.limits.max_rows - rows;
+    tokens -= part->tokens;
+    rows -= part->n_rows;
+    parts.push_back(*part);
+  }
+  if (broken && !std::exchange(scheduler_warned_, true))
+    log::warning("engine", "the scheduler " + runtime_.scheduler_name + " broke a limit of its view; its plans are cut back (said once)");
+  return parts;
+}
+
+// Makes a sequence ready to run up to choice.tokens; nothing when a limit leaves it no token.
+std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left) {
+  const bool waited = s.state == SequenceState::waiting;
+  if (waited) match_cache(s);
+  if (runtime_.slots && !s.slot) s.slot = slots_.take();
+  std::uint32_t tokens = std::min({choice.tokens, s.left(), tokens_left});
+  if (s.scoring()) tokens = std::min(tokens, rows_left);  // each of its tokens reaches the head
+  if (rows_left == 0 && tokens == s.left()) --tokens;
+  if (runtime_.slots && !s.slot) tokens = 0;
+  if (tokens > 0) tokens = take_blocks(s, tokens);
+  if (tokens == 0) {
+    if (waited) s.drop_state();
+    return {};
+  }
+  if (waited) {
+    s.state = SequenceState::running;
+    auto& request = *s.request;
+    if (!request.first_run_ns) {
+      request.first_run_ns = now();
+      request.cached_tokens = s.computed;
+      telemetry_.started(request);
+      const std::lock_guard lock{mutex_};
+      --queued_;
+    }
+  }
+  return Part{&s, tokens, 0, s.scoring() ? tokens : tokens == s.left() ? 1u : 0u};
+}
+
+void Loop::match_cache(Sequence& s) {
+  if (!prefixes_.on() || s.scoring()) return;
+  const auto found = prefixes_.match(s, now());
+  telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), found);
+}
+
+// Extends the block tables for `tokens` more tokens, or for as many as there are blocks; returns how many that is.
+std::uint32_t Loop::take_blocks(Sequence& s, std::uint32_t tokens) {
+  s.blocks.resize(pools_.size());
+  for (std::uint32_t g = 0; g < pools_.size(); ++g) {
+    const auto held = static_cast<std::uint32_t>(s.blocks[g].size());
+    const auto want = blocks_for(s.computed + tokens);
+    while (held + pools_[g].free() < want && evict(g)) {}
+    const auto room = (held + pools_[g].free()) * std::uint64_t{runtime_.limits.block_tokens} - s.computed;
+    if (room < tokens) short_of_blocks_ = true;
+    tokens = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, room));
+  }
+  for (std::uint32_t g = 0; g < pools_.size(); ++g)
+    while (s.blocks[g].size() < blocks_for(s.computed + tokens)) s.blocks[g].push_back(pools_[g].take());
+  return tokens;
+}
+
+bool Loop::evict(std::uint32_t group) { return prefixes_.evict(group, pools_); }
+
+// Nothing could run. When blocks are what is missing, the last in order gives up its own and starts again later, so that the first
+// in order always gets on; by the checks of submit() it fits the pools alone.
+void Loop::make_room() {
+  if (!short_of_blocks_) return;
+  Sequence *last = nullptr, *only = nullptr;
+  std::uint32_t holders = 0;
+  for (auto& s : sequences_) {
+    if (s->state != SequenceState::running) continue;
+    ++holders;
+    only = s.get();
+    if (last == nullptr || goes_before(*last, *s)) last = s.get();
+  }
+  if (holders > 1) return preempt(*last);
+  for (auto& p : pools_)
+    if (p.pending() > 0) return;
+  for (auto& s : sequences_)
+    if (s->active() && (holders == 0 || s.get() == only))
+      return finish(*s, Finish::error, fail(Code::no_memory, "the cache has too few blocks for this request; raise [cache] memory"));
+}
+
+void Loop::preempt(Sequence& s) {
+  s.drop_state();
+  s.state = SequenceState::waiting;
+  telemetry_.preempted();
+}
+
+Status Loop::run(const std::vector<Part>& parts) {
+  std::size_t rows = 0;
+  for (const auto& part : parts) rows += part.n_rows;
+  if (logits_.size() < rows * runtime_.vocab) logits_.resize(rows * runtime_.vocab);
+  batch_.fill(parts, static_cast<std::uint32_t>(pools_.size()), runtime_.slots, logits_.data());
+  const auto began = now();
+  std::uint64_t ticket = 0;
+  MEKIK_CHECK_OK(plugin::to_status(runtime_.backend->submit(runtime_.exec, batch_.get(), &ticket), "backend"));
+  for (const auto& part : parts) {
+    for (std::uint32_t g = 0; g < pools_.size(); ++g)
+      for (const auto& block : part.sequence->blocks[g])
+        if (block) pools_[g].named(block.id(), ticket);
+    if (part.sequence->slot) slots_.named(part.sequence->slot.id(), ticket);
+  }
+  auto status = wait_for(ticket);
+  ++steps_;
+  telemetry_.step(now() - began);
+  return status;
+}
+
+Status Loop::wait_for(std::uint64_t ticket) {
+  mekik_status code;
+  while ((code = runtime_.backend->wait(runtime_.exec, ticket, kPollNs)) == MEKIK_E_BUSY) {
+    plugin::take_failure();  // "not yet" is no failure; the watchdog looks at the time
+  }
+  for (auto& pool : pools_) pool.completed(ticket);
+  slots_.completed(ticket);
+  return plugin::to_status(code, "backend");
+}
+
+// What the step stored now counts: full blocks are offered to the cache, blocks behind a window are let go of.
+void Loop::advance(const std::vector<Part>& parts) {
+  const std::uint64_t block = runtime_.limits.block_tokens;
+  for (const auto& part : parts) {
+    auto& s = *part.sequence;
+    s.computed += part.tokens;
+    prefixes_.insert(s, now());
+    for (std::size_t g = 0; g < pools_.size(); ++g) {
+      const auto window = runtime_.groups[g].window;
+      if (window == 0 || s.computed + 1 <= window) continue;
+      const auto behind = (s.computed + 1 - window) / block;  // the next token sees positions computed + 1 - window and up
+      for (std::size_t b = 0; b < std::min<std::size_t>(behind, s.blocks[g].size()); ++b) s.blocks[g][b].reset();
+    }
+  }
+}
+
+void Loop::publish(bool at_once) {
+  EngineStats stats;
+  for (const auto& s : sequences_) {
+    if (s->state == SequenceState::running) ++stats.running;
+    if (s->state == SequenceState::waiting || s->state == SequenceState::following) ++stats.waiting;
+  }
+  for (std::uint32_t g = 0; g < pools_.size(); ++g) {
+    if (g > 0 && pools_[g].free() >= stats.blocks_free) continue;  // the scarcest group
+    stats.blocks_total = pools_[g].size();
+    stats.blocks_free = pools_[g].free();
+    stats.blocks_pending = pools_[g].pending();
+  }
+  if (sequences_.empty()) {
+    busy_ = false;
+    for (std::uint32_t g = 0; g < pools_.size(); ++g)
+      stats.blocks_leaked += pools_[g].held() - std::min(pools_[g].held(), prefixes_.held(g));
+  }
+  stats.steps = steps_;
+  stats.device_lost = lost_;
+  telemetry_.levels(stats);
+  telemetry_.publish(now(), at_once);
+  const std::lock_guard lock{mutex_};
+  stats_ = stats;
+  if (open_ == 0) done_.notify_all();
+}
+
+}  // namespace mekik::engine

@@ -1,0 +1,59 @@
+// Which stored blocks belong to which beginnings of prompts. The cache plugin decides what is kept, this is the rest: keys, references.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "engine/runtime.hpp"
+#include "engine/sequence.hpp"
+
+namespace mekik::engine {
+
+// Full blocks are immutable, so that any sequence with the same tokens before and in a block may share it. A node is one full block of
+// every group (in a windowed group possibly none: it was behind the window when the node was made). [engine thread]
+class PrefixIndex {
+ public:
+  // Off (nothing is ever kept or found) without a cache or with recurrent states, which blocks do not hold.
+  explicit PrefixIndex(const Runtime& runtime);
+  bool on() const { return on_; }
+
+  // Gives a sequence that holds nothing the stored blocks of its longest known beginning, in whole blocks and without its last
+  // token, whose logits are needed. Returns the tokens found; the sequence's `computed` and `blocks` are set.
+  std::uint32_t match(Sequence& s, std::uint64_t now_ns);
+  // Keeps what a sequence has newly filled.
+  void insert(Sequence& s, std::uint64_t now_ns);
+  // After sequences let go of blocks: what the cache does not want to keep without need goes.
+  void settle();
+  // Gives up nodes that nobody else holds until at least one block of `group` is let go of. False: there is none.
+  bool evict(std::uint32_t group, const std::vector<Pool>& pools);
+  void clear() { nodes_.clear(); }
+  std::size_t size() const { return nodes_.size(); }
+  std::uint32_t held(std::uint32_t group) const;                         // blocks that nodes hold
+  std::uint32_t evictable(std::uint32_t group, const Pool& pool) const;  // those that nobody else holds
+  // Adds the references that nodes hold: counts[group][block].
+  void count(std::vector<std::vector<std::uint32_t>>& counts) const;
+
+ private:
+  using Key = std::array<std::uint8_t, 32>;
+  struct Node {
+    Key parent{};
+    std::vector<Lease> blocks;  // per group
+    std::uint64_t last_use_ns = 0;
+    std::uint32_t tokens = 0, children = 0, uses = 0;
+  };
+  Key root_of(const Sequence& s) const;
+  Key key(const Key& parent, std::span<const std::int32_t> tokens) const;
+  bool usable(const std::vector<Node*>& path, std::size_t n) const;
+  std::uint32_t drop(std::uint64_t bytes);
+
+  const Runtime& runtime_;
+  bool on_;
+  Key root_{};  // SHA-256 of layout id, numeric id and extra key
+  std::map<Key, Node> nodes_;
+};
+
+}  // namespace mekik::engine

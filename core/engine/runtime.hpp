@@ -1,0 +1,65 @@
+// What the loop works on. Engine::start fills it from a Model; tests fill it with a backend of their own.
+#pragma once
+#include <mekik/plugin.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/status.hpp"
+#include "metrics/metrics.hpp"
+#include "program/program.hpp"
+#include "sample/chain.hpp"
+#include "text/tokenizer.hpp"
+
+namespace mekik::engine {
+
+// An instance of a component together with its function table; destroyed by it.
+template <class Table, class T>
+class Instance {
+ public:
+  Instance() = default;
+  Instance(const Table* table, T* self) : self_{self, Destroy{table}} {}
+  const Table* operator->() const { return self_.get_deleter().table; }
+  T* get() const { return self_.get(); }
+  explicit operator bool() const { return self_ != nullptr; }
+
+ private:
+  struct Destroy {
+    const Table* table = nullptr;
+    void operator()(T* self) const { table->destroy(self); }
+  };
+  std::unique_ptr<T, Destroy> self_;
+};
+
+// The ABI's view of a tokenizer; the tokenizer (may be null: pieces are empty, no flags) must outlive it.
+mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab);
+
+struct Runtime {
+  std::string model_name;
+  // The model. All of it outlives the loop.
+  const mekik_backend* backend = nullptr;
+  mekik_exec* exec = nullptr;
+  mekik_plan plan{};
+  mekik_limits limits{};
+  std::uint32_t vocab = 0, context = 0;     // tokens
+  std::vector<program::StateGroup> groups;  // at most MEKIK_MAX_GROUPS; limits.n_blocks holds the pool of each
+  bool slots = false;                       // the program keeps recurrent states: a slot per sequence
+  const text::Tokenizer* tokenizer = nullptr;
+  std::string extra_key;  // what stored blocks depend on besides their tokens and the plan's ids
+  // The pipeline's components.
+  std::vector<sample::Link> samplers;
+  Instance<mekik_scheduler, mekik_sched> scheduler;
+  std::string scheduler_name;
+  Instance<mekik_cache_policy, mekik_cache> cache;  // may be empty
+  std::vector<Instance<mekik_sink_api, mekik_sink>> sinks;
+  // The process.
+  metrics::Metrics* metrics = nullptr;
+  const Clock* clock = nullptr;
+  std::uint32_t max_queue = 256;
+  std::uint64_t watchdog_ns = 30'000'000'000;
+};
+
+}  // namespace mekik::engine

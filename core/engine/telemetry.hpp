@@ -1,0 +1,40 @@
+// The engine's numbers on their way to the metrics registry and the sinks. Names and meanings: metrics/names.hpp.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/runtime.hpp"
+#include "engine/sequence.hpp"
+
+namespace mekik::engine {
+
+class Telemetry {
+ public:
+  explicit Telemetry(const Runtime& runtime);
+  void accepted(const ActiveRequest& request);                // [any]
+  void refused(Code code);                                    // [any]
+  void started(const ActiveRequest& request);                 // its first step
+  void token(const Sequence& sequence, std::uint64_t now_ns,  // after the sequence counted it
+             std::optional<std::uint64_t> previous_ns);
+  void preempted();
+  void looked_up(std::uint32_t tokens, std::uint32_t found);
+  void step(std::uint64_t step_ns);
+  // Also one event "request_finished" to every sink.
+  void finished(const Sequence& sequence, const Event& event, std::uint64_t now_ns);
+  void levels(const EngineStats& stats);
+  void stalled() const;  // [any]
+  // Hands all metrics to the sinks when a second has passed since the last time, or at once.
+  void publish(std::uint64_t now_ns, bool at_once);
+
+ private:
+  const Runtime& runtime_;
+  std::string labels_;
+  std::uint64_t last_publish_ns_ = 0;
+  mekik_metric *running_, *waiting_, *blocks_, *blocks_free_, *prompt_tokens_, *generated_tokens_, *cached_tokens_, *query_tokens_,
+      *preemptions_, *steps_, *stalls_, *ttft_, *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
+  mekik_metric* finished_[5];
+  mekik_metric *refused_busy_, *refused_invalid_;
+};
+
+}  // namespace mekik::engine

@@ -1,0 +1,30 @@
+#include "sample/chain.hpp"
+
+#include "plugin/registry.hpp"
+
+namespace mekik::sample {
+
+Result<Chain> Chain::create(const std::vector<Link>& links, const mekik_vocab& vocab, std::string_view request_json) {
+  Chain out;
+  for (const auto& link : links) {
+    mekik_chain* made = nullptr;
+    const auto code = link.table().create(link.host, link.config, &vocab, plugin::abi_str(request_json), &made);
+    MEKIK_CHECK_OK(plugin::to_status(code, std::string{"sampler "} + link.component->name));
+    out.instances_.push_back({&link.table(), link.component->name, {made, Destroy{&link.table()}}});
+  }
+  return out;
+}
+
+void Chain::accept(std::span<const std::int32_t> tokens, bool prompt) {
+  for (auto& i : instances_) i.table->accept(i.chain.get(), tokens.data(), static_cast<std::uint32_t>(tokens.size()), prompt ? 1 : 0);
+}
+
+Status Chain::apply(std::span<float> logits, double uniform) {
+  for (auto& i : instances_) {
+    const auto code = i.table->apply(i.chain.get(), logits.data(), static_cast<std::uint32_t>(logits.size()), uniform);
+    MEKIK_CHECK_OK(plugin::to_status(code, std::string{"sampler "} + i.name));
+  }
+  return {};
+}
+
+}  // namespace mekik::sample
