@@ -60,7 +60,7 @@ void Emitter::assign(const Line& line, const Target& target, Datum value, std::s
                      : page_.rope(target.name) != nullptr   ? "a rotary table"
                                                             : nullptr;
   if (what != nullptr) wrong(at, mekik::quoted(target.name) + " is " + what + " of this page and cannot be assigned");
-  for (const char* given : {"l", "v", "w", "tokens", "positions", "token_types", "rows", "image_rows", "segments", "true", "false", "none"})
+  for (const char* given : {"l", "tokens", "positions", "token_types", "rows", "image_rows", "segments", "true", "false", "none"})
     if (target.name == given) wrong(at, mekik::quoted(target.name) + " cannot be assigned");
   if (target.index) wrong(at, "only programs for images fill lists, and those are not built yet");
   // A value made by this line takes the line's name.

@@ -52,7 +52,8 @@ Datum Emitter::attention(Call& call) {
   stateful_ = true;
   if (!absent(call, 8)) wrong(call.at(8), "attention: within belongs to causal = false" + where());
   const double scale = number(call, 3, 1 / std::sqrt(static_cast<double>(d))), softcap = number(call, 5, 0), alibi = number(call, 9, 0);
-  const std::int64_t window = integer(call, 4, 0, 0);
+  std::int64_t window = integer(call, 4, 0, 0);
+  if (const std::uint64_t context = page_number("context"); context != 0 && static_cast<std::uint64_t>(window) >= context) window = 0;
   const std::uint32_t sinks = optional_vector(call, 6, {heads}, "list of sinks");
   const std::uint32_t tilt = alibi == 0 ? MEKIK_NONE : slopes(alibi, number(call, 10, 1), heads);
   const std::uint32_t kv = state({groups, d + dv}, static_cast<std::uint64_t>(window), call.at());

@@ -102,10 +102,10 @@ Datum ModelReader::evaluate(const Expression& e, const Expr& node, const Scope& 
 }
 
 Datum ModelReader::binary(const Expression& e, const Expr& node, const Scope& scope) {
-  Datum a = evaluate(e, node.args[0], scope);
-  if (a.type == Datum::Type::poison) return a;
+  const Datum a = evaluate(e, node.args[0], scope);
   Datum out;
   if (node.text == "and" || node.text == "or") {
+    if (a.type == Datum::Type::poison) return a;
     bool left = false, right = false;
     if (const std::string why = truth(a, left); !why.empty()) wrong(e.at(node.args[0]), why);
     if (left == (node.text == "or")) return Datum::of(left);
@@ -115,6 +115,7 @@ Datum ModelReader::binary(const Expression& e, const Expr& node, const Scope& sc
     return Datum::of(right);
   }
   const Datum b = evaluate(e, node.args[1], scope);
+  if (a.type == Datum::Type::poison) return a;
   if (b.type == Datum::Type::poison) return b;
   if (!a.constant() || !b.constant()) return operand_binary(e, node, a, b);
   if (const std::string why = apply_binary(node.text, a, b, out); !why.empty()) wrong(e.at(node), why);
@@ -146,9 +147,10 @@ Datum ModelReader::call(const Expression& e, const Expr& node, const Scope& scop
   bool constants = true;
   for (const Expr& arg : node.args) {
     args.push_back(evaluate(e, arg, scope));
-    if (args.back().type == Datum::Type::poison) return args.back();
     constants = constants && args.back().constant();
   }
+  for (const Datum& arg : args)  // after all of them, so that each may say what is wrong with it
+    if (arg.type == Datum::Type::poison) return arg;
   if (!constant_function(node.text)) return operand_call(e, node, args, scope);
   if (!constants) wrong(e.at(node), node.text + " works on constants only");
   for (const std::string& named : node.names)
@@ -239,7 +241,9 @@ Datum ModelReader::hparam_value(const std::string& symbol, const HparamRow& row,
     }
   if (const Expression* otherwise = row.fallback.get(format_)) {
     Datum value = evaluate(*otherwise, {});
-    if (row.names[format_].empty()) assumed_.push_back(symbol + " = " + to_text(value) + " (" + meta_.format + " does not store it)");
+    const bool says_nothing = value.type == Datum::Type::list && value.list.empty();
+    if (row.names[format_].empty() && !says_nothing)
+      assumed_.push_back(symbol + " = " + to_text(value) + " (" + meta_.format + " does not store it)");
     return value;
   }
   if (row.optional) return {};

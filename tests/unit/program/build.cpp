@@ -4,7 +4,7 @@ using namespace mekik;
 using namespace mekik::program;
 
 TEST_CASE("pages: the llama page builds from metadata alone") {
-  const Program p = test::build(test::load_model("llama"));
+  const Program p = test::build(test::load_model("gguf/llama"));
   CHECK(p.layers == 2);
   CHECK(p.width == 576);
   CHECK(p.vocab == 49152);

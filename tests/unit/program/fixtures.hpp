@@ -1,5 +1,6 @@
 // Models made of metadata alone: a JSON file with a configuration and tensor headers.
 #pragma once
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -63,8 +64,25 @@ inline program::ModelMeta make_model(const json::value& fixture) {
   return out;
 }
 
-inline program::ModelMeta load_model(const std::string& name) {
-  return make_model(parse_json(read_text(source_directory() / "tests/programs" / (name + ".json"))));
+inline json::value load_fixture(const std::string& name) {  // "gguf/llama"
+  return parse_json(read_text(source_directory() / "tests/programs" / (name + ".json")));
+}
+inline program::ModelMeta load_model(const std::string& name) { return make_model(load_fixture(name)); }
+inline program::BuildOptions fixture_options(const json::value& fixture) {
+  program::BuildOptions out;
+  if (const json::value* outputs = json::find(fixture, "outputs")) {
+    out.outputs.clear();
+    for (const json::value& name : outputs->get_array()) out.outputs.emplace_back(name.get_string().c_str());
+  }
+  return out;
+}
+inline std::vector<std::string> all_fixtures() {
+  std::vector<std::string> out;
+  for (const char* format : {"gguf", "hf"})
+    for (const auto& entry : std::filesystem::directory_iterator{source_directory() / "tests/programs" / format})
+      if (entry.path().extension() == ".json") out.push_back(std::string{format} + "/" + entry.path().stem().string());
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 inline const program::Pages& all_pages() {

@@ -59,9 +59,13 @@ const std::vector<std::uint32_t> kComposites{op_glu,        op_add_norm,   op_no
 }  // namespace
 
 TEST_CASE("passes: every model fixture builds, folds and lowers, and each program holds") {
-  for (const char* name : {"llama"}) {
+  for (const std::string& name : test::all_fixtures()) {
     INFO(name);
-    const Program built = test::build(test::load_model(name));
+    const json::value fixture = test::load_fixture(name);
+    Result<Program> made = test::all_pages().build(test::make_model(fixture), test::fixture_options(fixture));
+    CHECK(made.status().text == "");
+    if (!made.ok()) continue;
+    const Program built = *made;
     CHECK(verify(built).text == "");
     check_with_reference(built);
     const Program folded = fold(built);
@@ -75,7 +79,7 @@ TEST_CASE("passes: every model fixture builds, folds and lowers, and each progra
 }
 
 TEST_CASE("fold: q, k and v are one product, gate and up a composite") {
-  const Program p = fold(test::build(test::load_model("llama")));
+  const Program p = fold(test::build(test::load_model("gguf/llama")));
   const auto n = counts(p);
   CHECK(n.at("linear") == 3);  // q, k, v of two layers; the head
   CHECK(n.at("linear_glu") == 2);
