@@ -236,8 +236,8 @@ std::optional<Program> Emitter::build() {
   if (!diagnostics_.ok()) return std::nullopt;
   run_program();
   if (!diagnostics_.ok()) return std::nullopt;
-  guard([&] { finish(out_); });
   check_unused();
+  guard([&] { finish(out_); });
   if (!diagnostics_.ok()) return std::nullopt;
   return compact(std::move(out_));
 }
