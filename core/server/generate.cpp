@@ -1,0 +1,170 @@
+#include "server/generate.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <ctime>
+
+#include "base/log.hpp"
+#include "server/connection.hpp"
+#include "server/mailbox.hpp"
+#include "server/sse.hpp"
+
+namespace mekik::server {
+
+namespace {
+
+// The engine's requests of one exchange. Whatever way the coroutine ends, they are cancelled and nothing calls back into it.
+class Running {
+ public:
+  Running(Exchange& exchange, engine::Engine& engine)
+      : exchange_{exchange}, engine_{engine}, mailbox_{std::make_shared<Mailbox>(exchange.shared().io)} {
+    Connection& connection = exchange.connection();
+    connection.watch([this] {
+      gone_ = true;
+      mailbox_->stop();
+    });
+    mailbox_->on_overflow([&connection] { connection.close(); });
+  }
+  ~Running() {
+    mailbox_->close();
+    exchange_.connection().unwatch();
+    for (const engine::RequestId id : ids_) engine_.cancel(id);  // finished ones do not mind
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  MaybeError submit(std::vector<engine::Request> requests) {
+    std::uint32_t first = 0;
+    for (engine::Request& request : requests) {
+      const std::uint32_t n = request.n;
+      const auto id = engine_.submit(
+          std::move(request), [mailbox = mailbox_, first](const engine::Event& event) { mailbox->push(first + event.index, event); });
+      if (!id.ok() && id.status().code == Code::busy && engine_.draining()) return from_status({Code::cancelled, ""}, exchange_.id());
+      if (!id.ok()) return from_status(id.status(), exchange_.id());
+      ids_.push_back(*id);
+      first += n;
+    }
+    return std::nullopt;
+  }
+  net::awaitable<std::vector<Mail>> events() { return mailbox_->take(); }
+  bool lost() {
+    if (mailbox_->overflowed()) log::warning("server", exchange_.id() + ": the client reads too slowly; the request is cancelled");
+    return gone_ || mailbox_->overflowed();
+  }
+
+ private:
+  Exchange& exchange_;
+  engine::Engine& engine_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::vector<engine::RequestId> ids_;
+  bool gone_ = false;
+};
+
+// Why an answer ended without a reason that the API knows.
+MaybeError failure(const engine::Event& event, std::string_view id) {
+  if (event.finish == engine::Finish::cancelled) return from_status({Code::cancelled, ""}, id);
+  if (event.finish != engine::Finish::error) return std::nullopt;
+  return from_status(event.error.ok() ? internal_error("the engine gave no reason") : event.error, id);
+}
+
+net::awaitable<void> answer_whole(Exchange& exchange, Running& running, openai::Answer& answer) {
+  while (!answer.done()) {
+    const std::vector<Mail> events = co_await running.events();
+    if (running.lost()) {
+      exchange.connection().close();
+      co_return;
+    }
+    for (const Mail& mail : events) {
+      if (MaybeError error = failure(mail.event, exchange.id())) {
+        co_await exchange.fail(std::move(*error));
+        co_return;
+      }
+      answer.collect(mail.choice, mail.event);
+    }
+  }
+  Response response;
+  response.body = json::serialize(answer.result());
+  co_await exchange.reply(std::move(response));
+}
+
+// The events of one batch as text of a stream.
+std::string render(const std::vector<Mail>& events, openai::Answer& answer, std::string_view id, MaybeError& error) {
+  std::string out;
+  std::vector<json::object> chunks;
+  for (const Mail& mail : events) {
+    if ((error = failure(mail.event, id))) break;
+    answer.chunks(mail.choice, mail.event, chunks);
+  }
+  for (const json::object& chunk : chunks) out += sse_event(chunk);
+  if (error) out += sse_event(error_body(*error, id));
+  else if (answer.done() && answer.wants_usage()) out += sse_event(answer.usage_chunk());
+  if (error || answer.done()) out += kSseDone;
+  return out;
+}
+
+// The header leaves with the first event, so that what fails before it still gets a status of its own.
+net::awaitable<void> answer_stream(Exchange& exchange, Running& running, openai::Answer& answer) {
+  bool begun = false;
+  MaybeError error;
+  while (!answer.done() && !error) {
+    const std::vector<Mail> events = co_await running.events();
+    if (running.lost()) {
+      exchange.connection().close();
+      co_return;
+    }
+    std::string out = render(events, answer, exchange.id(), error);
+    if (error && !begun) {
+      co_await exchange.fail(std::move(*error));
+      co_return;
+    }
+    if (out.empty()) continue;
+    if (!begun && !co_await exchange.begin_stream()) co_return;
+    begun = true;
+    if (!co_await exchange.send(std::move(out))) co_return;
+  }
+  co_await exchange.end_stream();
+}
+
+openai::Input input_of(Exchange& exchange, std::string_view body) {
+  return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr)};
+}
+
+// Runs `work` on the worker thread; the coroutine goes on where it was.
+net::awaitable<MaybeError> on_worker(Exchange& exchange, std::function<MaybeError()> work) {
+  co_return co_await net::co_spawn(
+      exchange.shared().worker, [&work]() -> net::awaitable<MaybeError> { co_return work(); }, net::use_awaitable);
+}
+
+}  // namespace
+
+net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (*prepare)(const openai::Input&, openai::Prepared&)) {
+  openai::Prepared prepared;
+  const openai::Input input = input_of(exchange, body);
+  MaybeError error = co_await on_worker(exchange, [&]() -> MaybeError { return prepare(input, prepared); });
+  if (!error && exchange.shared().draining) error = from_status({Code::cancelled, ""}, exchange.id());
+  if (error) {
+    co_await exchange.fail(std::move(*error));
+    co_return;
+  }
+  if (!prepared.logged.empty()) log::info("server", exchange.id() + prepared.logged);
+  Running running{exchange, *prepared.served->engine};
+  if (MaybeError refused = running.submit(std::move(prepared.requests))) {
+    co_await exchange.fail(std::move(*refused));
+    co_return;
+  }
+  if (prepared.stream) co_await answer_stream(exchange, running, *prepared.answer);
+  else co_await answer_whole(exchange, running, *prepared.answer);
+}
+
+net::awaitable<void> compute(Exchange& exchange, std::string body, MaybeError (*run)(const openai::Input&, json::object&)) {
+  json::object result;
+  const openai::Input input = input_of(exchange, body);
+  if (MaybeError error = co_await on_worker(exchange, [&]() -> MaybeError { return run(input, result); })) {
+    co_await exchange.fail(std::move(*error));
+    co_return;
+  }
+  Response response;
+  response.body = json::serialize(result);
+  co_await exchange.reply(std::move(response));
+}
+
+}  // namespace mekik::server

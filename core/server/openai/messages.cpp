@@ -1,0 +1,189 @@
+#include "server/openai/messages.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "server/openai/prepare.hpp"
+
+namespace mekik::server::openai {
+
+namespace {
+
+constexpr std::size_t kMaxMessages = 10'000, kMaxTools = 128, kMaxNameBytes = 64;
+
+bool is_name(const json::value* value) {
+  if (value == nullptr || !value->is_string()) return false;
+  const std::string_view text = value->get_string();
+  return !text.empty() && text.size() <= kMaxNameBytes &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
+}
+
+void check_tool_calls(Fields& message, std::vector<std::string>& names) {
+  const json::array* calls = message.array("tool_calls");
+  if (calls == nullptr) return;
+  for (const json::value& call : *calls) {
+    const json::value* function = json::find(call, "function");
+    const json::value* name = function == nullptr ? nullptr : json::find(*function, "name");
+    if (!is_name(name) || json::find(*function, "arguments") == nullptr)
+      return message.fail("tool_calls", "each needs a function with a name (letters, digits, _ - .) and arguments");
+    names.emplace_back(name->get_string());
+  }
+}
+
+void check_content(Fields& message, std::string_view role) {
+  const json::value* content = message.get("content");
+  if (content == nullptr) {
+    const json::array* calls = message.array("tool_calls");
+    if (role != "assistant" || calls == nullptr || calls->empty()) message.fail("content", "is missing or null");
+    return;
+  }
+  if (content->is_string()) return;
+  if (!content->is_array()) return message.fail("content", "must be a string or an array of parts");
+  for (const json::value& part : content->get_array()) {
+    const json::value* type = json::find(part, "type");
+    if (type == nullptr || !type->is_string()) return message.fail("content", "each part needs a type");
+    if (type->get_string() != "text")
+      return message.fail("content", "parts of type " + mekik::quoted(type->get_string()) + " are not supported; this model reads text");
+    const json::value* text = json::find(part, "text");
+    if (text == nullptr || !text->is_string()) return message.fail("content", "a text part needs a text");
+  }
+}
+
+// One message; false after a mistake, which is then in `fields`.
+bool check_message(const json::value& value, std::size_t index, Fields& fields, ChatFields& chat, std::vector<std::string>& warnings) {
+  const std::string where = "messages[" + std::to_string(index) + "]";
+  if (!value.is_object()) {
+    fields.adopt(bad_field(where, where + ": must be an object"));
+    return false;
+  }
+  Fields message{value.get_object(), where};
+  const auto role = message.text("role");
+  static const std::vector<std::string> kRoles = {"system", "developer", "user", "assistant", "tool"};
+  if (!role) message.fail("role", "is missing; it must be one of " + join(kRoles, ", "));
+  else if (std::find(kRoles.begin(), kRoles.end(), *role) == kRoles.end()) message.fail("role", "must be one of " + join(kRoles, ", "));
+  check_content(message, role.value_or(""));
+  check_tool_calls(message, chat.shown_names);
+  if (role && *role != "assistant" && message.get("tool_calls") != nullptr) message.fail("tool_calls", "belongs to the assistant");
+  const auto call_id = message.text("tool_call_id");
+  if (call_id && role && *role != "tool") message.fail("tool_call_id", "belongs to messages of the role tool");
+  for (const char* for_template : {"name", "reasoning_content", "thinking"}) (void)message.text(for_template);
+  for (const char* refused : {"audio", "function_call", "refusal"})
+    if (message.get(refused) != nullptr) message.fail(refused, "is not supported");
+  if (const json::array* annotations = message.array("annotations"); annotations != nullptr && !annotations->empty())
+    warnings.push_back(where + ".annotations has no effect");
+  if (const json::object rest = message.rest(); !message.error() && !rest.empty()) {
+    ApiError unknown = unknown_field(std::string_view{rest.begin()->key()}, {"role", "content", "name", "tool_calls", "tool_call_id",
+                                                                             "reasoning_content", "thinking", "annotations"});
+    unknown.param = where + "." + unknown.param;
+    fields.adopt(std::move(unknown));
+  }
+  if (message.error()) fields.adopt(*message.error());
+  return !fields.error();
+}
+
+void read_tools(Fields& fields, ChatFields& chat) {
+  chat.tools = fields.array("tools");
+  const json::value* choice = fields.get("tool_choice");
+  const bool none = choice != nullptr && choice->is_string() && choice->get_string() == "none";
+  if (chat.tools == nullptr || chat.tools->empty()) {
+    chat.tools = nullptr;
+    if (choice != nullptr && !none && !(choice->is_string() && choice->get_string() == "auto"))
+      fields.fail("tool_choice", "calling tools is not supported yet");
+    return;
+  }
+  if (!none) return fields.fail("tools", "calling tools is not supported yet; with tool_choice = \"none\" the model only sees them");
+  if (chat.tools->size() > kMaxTools) return fields.fail("tools", "at most " + std::to_string(kMaxTools) + " are allowed");
+  for (const json::value& tool : *chat.tools) {
+    const json::value* type = json::find(tool, "type");
+    const json::value* function = json::find(tool, "function");
+    const json::value* name = function == nullptr ? nullptr : json::find(*function, "name");
+    if (type == nullptr || !type->is_string() || type->get_string() != "function" || !is_name(name))
+      return fields.fail("tools", "each must be {\"type\": \"function\", \"function\": {\"name\": ..}}; names have letters, digits, _ - .");
+    chat.shown_names.emplace_back(name->get_string());
+  }
+}
+
+void read_variables(Fields& fields, ChatFields& chat) {
+  chat.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+  if (const json::object* given = fields.object("chat_template_kwargs"))
+    for (const auto& member : *given) {
+      for (const char* own : {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"})
+        if (member.key() == own) fields.fail("chat_template_kwargs", mekik::quoted(own) + " is set by the server");
+      chat.variables[member.key()] = member.value();
+    }
+  if (const auto effort = fields.text("reasoning_effort")) chat.variables["reasoning_effort"] = *effort;
+}
+
+// developer is OpenAI's newer name of system, which no template of the older models knows.
+json::array with_system(const json::array& messages) {
+  json::array out = messages;
+  for (json::value& message : out)
+    if (json::value& role = message.as_object()["role"]; role == "developer") role = "system";
+  return out;
+}
+
+json::object template_context(const ChatFields& chat, const Served& served, json::array messages) {
+  json::object context = chat.variables;
+  context["messages"] = std::move(messages);
+  context["add_generation_prompt"] = chat.add_generation_prompt;
+  if (chat.tools != nullptr) context["tools"] = *chat.tools;
+  const text::Tokenizer& tokenizer = *served.tokenizer;
+  if (tokenizer.bos() >= 0) context["bos_token"] = std::string_view{tokenizer.token(tokenizer.bos())};
+  if (tokenizer.eos() >= 0) context["eos_token"] = std::string_view{tokenizer.token(tokenizer.eos())};
+  return context;
+}
+
+MaybeError check_template(const ChatFields& chat, const Served& served) {
+  if (served.tokenizer == nullptr)
+    return ApiError{400, "this model has no tokenizer, so it cannot chat: " + served.tokenizer_error, "model", "no_tokenizer", {}};
+  if (served.chat_template == nullptr)
+    return ApiError{400,
+                    "this model has no chat template; use /v1/completions" +
+                        (served.template_error.empty() ? std::string{} : ": " + served.template_error),
+                    "model",
+                    "no_chat_template",
+                    {}};
+  if (chat.tools != nullptr && !served.chat_template->uses("tools"))
+    return bad_field("tools", "tools: the chat template of this model does not show tools");
+  for (const auto& member : chat.variables)
+    if (!served.chat_template->uses(member.key()))
+      return bad_field(member.key() == "reasoning_effort" ? "reasoning_effort" : "chat_template_kwargs",
+                       "the chat template of this model has no variable " + mekik::quoted(member.key()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings) {
+  ChatFields chat;
+  chat.messages = fields.array("messages");
+  if (chat.messages == nullptr) fields.fail("messages", "is missing");
+  else if (chat.messages->empty() || chat.messages->size() > kMaxMessages)
+    fields.fail("messages", "must have 1 to " + std::to_string(kMaxMessages) + " messages");
+  else
+    for (std::size_t i = 0; i < chat.messages->size(); ++i)
+      if (!check_message((*chat.messages)[i], i, fields, chat, warnings)) break;
+  read_tools(fields, chat);
+  read_variables(fields, chat);
+  return chat;
+}
+
+MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens) {
+  if (MaybeError error = check_template(chat, served)) return error;
+  auto messages = text::normalise_messages(with_system(*chat.messages));
+  if (!messages.ok()) return bad_field("messages", messages.status().text);
+  const auto parts = served.chat_template->render(template_context(chat, served, std::move(*messages)));
+  if (!parts.ok()) return bad_field("messages", "the model's chat template refused the messages: " + parts.status().text);
+  const std::string shown = text::plain_text(*parts);
+  // A template that knows nothing of calls or tools drops them without a word.
+  for (const std::string& name : chat.shown_names)
+    if (shown.find(name) == std::string::npos)
+      return bad_field(chat.tools != nullptr ? "tools" : "messages",
+                       "the chat template of this model does not show the function " + mekik::quoted(name));
+  if (MaybeError error = check_length(served, shown.size())) return error;
+  tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
+  if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");
+  return std::nullopt;
+}
+
+}  // namespace mekik::server::openai

@@ -1,0 +1,25 @@
+#include "server/route.hpp"
+
+namespace mekik::server {
+
+// All engines of a process share one registry of metrics, so the first sink that can be scraped knows of all.
+net::awaitable<void> handle_metrics(Exchange& exchange, std::string) {
+  const std::string* accept = exchange.head().header("Accept");
+  Status last = unsupported("");
+  for (const Served& served : exchange.shared().models) {
+    auto scrape = served.engine->scrape(accept == nullptr ? std::string_view{} : std::string_view{*accept});
+    if (scrape.ok()) {
+      Response response;
+      response.content_type = scrape->content_type;
+      response.body = std::move(scrape->body);
+      co_await exchange.reply(std::move(response));
+      co_return;
+    }
+    last = scrape.status();
+  }
+  if (last.code == Code::unsupported)
+    co_await exchange.fail({404, "no sink of the pipeline can be scraped; add [[sink]] use = \"prometheus\"", "", "no_sink", {}});
+  else co_await exchange.fail(from_status(last, exchange.id()));
+}
+
+}  // namespace mekik::server

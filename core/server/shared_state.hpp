@@ -1,0 +1,37 @@
+// What all connections of one server share. Internal.
+#pragma once
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/auth.hpp"
+#include "server/limits.hpp"
+#include "server/server.hpp"
+
+namespace mekik::server {
+
+namespace net = boost::asio;
+class Connection;
+
+struct SharedState {
+  explicit SharedState(const config::ServerUse& use) : limits{Limits::of(use)}, key{use.api_key} {}
+
+  const Limits limits;
+  const KeyCheck key;
+  net::io_context io{1};
+  // Parsing, rendering and tokenizing happen here, so that a long prompt does not hold up the streams of others.
+  net::thread_pool worker{1};
+  std::atomic<bool> draining{false};
+
+  // Only on the I/O thread.
+  std::vector<Served> models;  // constant once `serving`; the worker reads it then
+  bool serving = false;
+  std::int64_t created = 0;  // Unix time of serve()
+  std::map<const Connection*, std::weak_ptr<Connection>> connections;
+};
+
+}  // namespace mekik::server
