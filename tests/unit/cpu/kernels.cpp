@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "levels.hpp"
 #include "random_form.hpp"
 #include "support/catch.hpp"
 
@@ -10,33 +11,6 @@ namespace mekik::test {
 namespace {
 
 using cpu::Kernels;
-
-std::vector<const Kernels*> levels() {
-  std::vector<const Kernels*> all{&cpu::portable_kernels()};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    all.push_back(&cpu::avx2_kernels());
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
-    all.push_back(&cpu::avx512_kernels());
-#endif
-  return all;
-}
-
-std::vector<float> random_floats(std::size_t n, std::uint32_t seed, float spread = 1) {
-  std::mt19937 random{seed};
-  std::normal_distribution<float> normal{0, spread};
-  std::vector<float> x(n);
-  for (float& v : x) v = normal(random);
-  return x;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::memcmp(&a[i], &b[i], 4) != 0 && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
-  return true;
-}
 
 std::vector<float> product(const Kernels& k, const cpu::Matrix& w, const cpu::Acts& a, std::uint32_t m0, std::uint32_t m1,
                            std::uint32_t step) {
