@@ -176,8 +176,8 @@ std::vector<std::string> ModelReader::glob(const NameText& name, bool evaluate_p
 // Each prefix is settled by the first row of the page, in its order, that resolves in this model.
 void ModelReader::settle_prefixes() {
   for (std::size_t p = 0; p < page_.prefixes.size(); ++p) {
-    const auto& [symbol, texts] = page_.prefixes[p];
-    const std::string mark = "{" + symbol + "}";
+    const std::vector<std::string>& texts = page_.prefixes[p].second;
+    const std::string mark = "{" + page_.prefixes[p].first + "}";
     if (texts.size() == 1) settled_[p] = 0;
     const auto try_name = [&](const NameText& name, bool tensor) {
       if (settled_[p] >= 0 || name.text.find(mark) == std::string::npos) return;
