@@ -161,6 +161,7 @@ void Emitter::take_outputs(std::map<std::string, Datum>& locals) {
 
 // Programs of their own (towers for images) are read, not built: what they name in the file is left out, and said so.
 void Emitter::mark_other_programs() {
+  if (page_.has_image) notes_.push_back("[image] of page " + page_.name + " is not used (text only)");
   for (const ProgramSpec& other : page_.programs) {
     std::set<std::string> symbols;
     symbols_of(other.begin, symbols);
@@ -236,8 +237,8 @@ std::optional<Program> Emitter::build() {
   if (!diagnostics_.ok()) return std::nullopt;
   run_program();
   if (!diagnostics_.ok()) return std::nullopt;
-  guard([&] { finish(out_); });
   check_unused();
+  guard([&] { finish(out_); });
   if (!diagnostics_.ok()) return std::nullopt;
   return compact(std::move(out_));
 }

@@ -56,8 +56,11 @@ std::string real_arithmetic(std::string_view op, double a, double b, Datum& out)
   else if (op == "-") out = Datum::of(a - b);
   else if (op == "*") out = Datum::of(a * b);
   else if (op == "/") out = Datum::of(a / b);
-  else if (op == "//") out = Datum::of(std::floor(a / b));
-  else out = Datum::of(a - std::floor(a / b) * b);
+  else {  // exact remainder first, as in Python: 2.5 % 1e-3 is just below 1e-3, not 0
+    double rest = std::fmod(a, b);
+    if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+    out = Datum::of(op == "%" ? rest : std::round((a - rest) / b));
+  }
   return {};
 }
 

@@ -65,6 +65,18 @@ MODELS = {
     "deepseek_v2": ("DeepseekV2Config", "DeepseekV2ForCausalLM", dict(MLA, q_lora_rank=None, topk_method="greedy")),
     "deepseek_v3": ("DeepseekV3Config", "DeepseekV3ForCausalLM", dict(MLA, q_lora_rank=24)),
     "bert": ("BertConfig", "BertModel", {}),
+    "olmo3": ("Olmo3Config", "Olmo3ForCausalLM", dict(num_hidden_layers=4, sliding_window=32)),
+    "qwen3_5": ("Qwen3_5TextConfig", "Qwen3_5ForCausalLM", dict(HYBRID, rope_parameters=dict(
+        rope_type="default", rope_theta=1e7, partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True))),
+    "llava": ("LlavaConfig", "LlavaForConditionalGeneration", dict(
+        text_config=dict(BASE, model_type="llama"), vision_config=dict(VISION, model_type="clip_vision_model", projection_dim=32))),
+    "qwen2_5_vl": ("Qwen2_5_VLConfig", "Qwen2_5_VLForConditionalGeneration", dict(
+        text_config=dict(BASE, rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[2, 3, 3])),
+        vision_config=dict(depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, fullatt_block_indexes=[1]))),
+    "qwen3_vl": ("Qwen3VLConfig", "Qwen3VLForConditionalGeneration", dict(
+        text_config=dict(BASE, head_dim=16, rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[4, 2, 2], mrope_interleaved=True)),
+        vision_config=dict(depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, deepstack_visual_indexes=[0],
+                           num_position_embeddings=16))),
 }
 
 
@@ -81,7 +93,7 @@ def headers(folder):
 def main():
     for name in sys.argv[1:] or MODELS:
         config_class, model_class, changes = MODELS[name]
-        config = getattr(transformers, config_class)(**{**BASE, **changes})
+        config = getattr(transformers, config_class)(**(changes if "text_config" in changes else {**BASE, **changes}))
         torch.manual_seed(0)
         with tempfile.TemporaryDirectory() as folder:
             getattr(transformers, model_class)(config).to(torch.bfloat16).save_pretrained(folder)

@@ -1,4 +1,4 @@
-#include "fixtures.hpp"
+#include "small_page.hpp"
 
 using namespace mekik;
 using namespace mekik::program;
@@ -13,4 +13,67 @@ TEST_CASE("pages: the llama page builds from metadata alone") {
   CHECK(p.assumed == std::vector<std::string>{"kind = silu (gguf does not store it)"});
   for (const Tensor& tensor : p.tensors)
     if (tensor.name == "L1.wq") CHECK(p.weights[static_cast<std::size_t>(tensor.weight)].rows.size() == 18);
+}
+
+TEST_CASE("pages: every page is read, and every one that matches models builds one") {
+  std::vector<std::string> built;
+  for (const std::string& name : test::all_fixtures()) {
+    const json::value fixture = test::load_fixture(name);
+    built.push_back(test::build(test::make_model(fixture), test::fixture_options(fixture)).page);
+  }
+  for (const std::string& page : test::all_pages().names()) {
+    INFO(page);
+    CHECK((page == "decoder" || std::find(built.begin(), built.end(), page) != built.end()));
+  }
+}
+
+TEST_CASE("pages: every decoder gives the rows under its head") {
+  for (const char* name : {"gguf/llama", "gguf/gemma3", "hf/cohere", "hf/granite", "hf/phi"}) {
+    INFO(name);
+    BuildOptions options;
+    options.outputs = {"hidden"};
+    const Program alone = test::build(test::load_model(name), options);
+    CHECK(verify(alone).text == "");
+    options.outputs = {"logits", "hidden"};
+    const Program both = test::build(test::load_model(name), options);
+    CHECK(verify(both).text == "");
+    CHECK(alone.ops.size() < both.ops.size());
+  }
+}
+
+TEST_CASE("pages: a page of one's own overrides a page of the same name") {
+  const test::TemporaryDirectory mine;
+  std::ofstream{mine.path() / "llama.toml"} << test::replaced(
+      test::read_text(test::source_directory() / "configs/architectures/llama.toml"), "[weights]",
+      "[hparams]\nkind = \"'gelu'\"\n[weights]");
+  config::Diagnostics diagnostics;
+  const auto pages = Pages::load({test::source_directory() / "configs/architectures", mine.path()}, diagnostics);
+  REQUIRE(diagnostics.ok());
+  const Result<Program> p = pages->build(test::load_model("gguf/llama"), {});
+  REQUIRE(p.ok());
+  for (const Op& op : p->ops)
+    if (op.code == op_glu) CHECK(op.ints[0] == 2);
+}
+
+TEST_CASE("pages: prefixes are settled once") {
+  // Both spellings of a prefix: the text half of a larger model, and the model alone.
+  const Program p = test::build(test::load_model("hf/qwen2_5_vl"));
+  CHECK(p.width == 64);
+  CHECK(std::any_of(p.notes.begin(), p.notes.end(),
+                    [](const std::string& note) { return note.find("program vision of page qwen2_5_vl is not built") == 0; }));
+}
+
+TEST_CASE("pages: a window as long as the context keeps all positions") {
+  const Program p = test::build(test::load_model("gguf/phi3"));
+  REQUIRE(p.groups.size() == 1);
+  CHECK(p.groups[0].window == 0);
+}
+
+TEST_CASE("pages: the ABI's view has all of a program") {
+  const Program p = test::build(test::load_model("gguf/gemma3"));
+  const ProgramView view{p, {}};
+  CHECK(view.get()->n_tensors == p.tensors.size());
+  CHECK(view.get()->n_ops == p.ops.size());
+  CHECK(view.get()->n_groups == 2);
+  CHECK(std::string{view.get()->tensors[0].name} == p.tensors[0].name);
 }
