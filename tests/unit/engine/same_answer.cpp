@@ -1,0 +1,187 @@
+// Promise 4 at the loop's level: neighbours, chunks, preemption, sharing and the cache change no token.
+#include "support/catch.hpp"
+#include "support/engine_bench.hpp"
+
+using namespace mekik;
+using namespace mekik::test;
+using engine::Finish;
+
+TEST_CASE("neighbours and chunks change nothing (B105)") {
+  const auto request = request_of(prompt_of(37, 1), 24);
+  const auto expected = alone(request)[0].tokens;
+  REQUIRE(expected.size() == 24);
+  for (const auto* scheduler : {"continuous", "static"}) {
+    for (const std::uint32_t max_tokens : {1u, 3u, 8u, 64u}) {
+      for (const int neighbours : {0, 1, 3, 7}) {
+        Setup setup;
+        setup.max_tokens = max_tokens;
+        setup.scheduler = scheduler;
+        Bench bench{setup};
+        for (int i = 0; i < neighbours; ++i)
+          REQUIRE(bench.submit(request_of(prompt_of(5 + 9 * static_cast<std::size_t>(i), 100 + static_cast<std::uint64_t>(i)), 10)));
+        const auto id = bench.submit(request);
+        REQUIRE(id);
+        bench.run();
+        CAPTURE(scheduler, max_tokens, neighbours);
+        CHECK(bench.answer(*id).tokens == expected);
+        CHECK(bench.answer(*id).finish == Finish::length);
+      }
+    }
+  }
+}
+
+TEST_CASE("a seeded request keeps its stream among others (B103)") {
+  auto seeded = request_of(prompt_of(9, 3), 30, R"({"temperature":0.8})");
+  seeded.seed = 42;
+  const auto expected = alone(seeded)[0].tokens;
+  CHECK(alone(seeded)[0].tokens == expected);
+  auto other = seeded;
+  other.seed = 43;
+  CHECK(alone(other)[0].tokens != expected);
+  Bench bench;
+  auto unseeded = seeded;
+  unseeded.seed.reset();
+  const auto b = bench.submit(unseeded);
+  const auto a = bench.submit(seeded);
+  const auto c = bench.submit(other);
+  REQUIRE((a && b && c));
+  bench.run();
+  CHECK(bench.answer(*a).tokens == expected);
+  CHECK(bench.answer(*b).tokens != expected);
+}
+
+TEST_CASE("preemption gives the same tokens") {
+  Setup setup;
+  setup.blocks = {12};  // 48 tokens for four sequences that grow to 36 each
+  for (const auto* scheduler : {"continuous", "static"}) {
+    setup.scheduler = scheduler;
+    Bench bench{setup};
+    std::vector<engine::RequestId> ids;
+    std::vector<engine::Request> requests;
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      requests.push_back(request_of(prompt_of(6, 50 + i), 30, R"({"temperature":1})"));
+      ids.push_back(*bench.submit(requests.back()));
+    }
+    bench.run();
+    CAPTURE(scheduler);
+    CHECK(bench.metric("mekik_num_preemptions_total") > 0);
+    for (std::size_t i = 0; i < ids.size(); ++i) CHECK(bench.answer(ids[i]).tokens == alone(requests[i])[0].tokens);
+  }
+}
+
+TEST_CASE("windowed groups let go of blocks behind the window and lose nothing") {
+  Setup setup;
+  setup.windows = {0, 10};
+  setup.blocks = {64, 8};  // 32 tokens of the windowed group for a sequence of 120
+  Bench bench{setup};
+  const auto request = request_of(prompt_of(60, 4), 60);
+  const auto id = bench.submit(request);
+  REQUIRE(id);
+  bench.run();
+  CHECK(bench.answer(*id).finish == Finish::length);
+  CHECK(bench.answer(*id).tokens == alone(request, setup)[0].tokens);
+}
+
+TEST_CASE("recurrent states follow their sequences") {
+  Setup setup;
+  setup.slots = 3;  // fewer than sequences
+  setup.max_seqs = 3;
+  Bench bench{setup};
+  std::vector<engine::Request> requests;
+  std::vector<engine::RequestId> ids;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    requests.push_back(request_of(prompt_of(5 + i * 3, 60 + i), 12));
+    requests.back().n = i == 0 ? 3 : 1;
+    ids.push_back(*bench.submit(requests.back()));
+  }
+  bench.run();
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    for (std::uint32_t k = 0; k < requests[i].n; ++k) CHECK(bench.answer(ids[i], k).tokens == alone(requests[i], setup)[k].tokens);
+}
+
+TEST_CASE("n answers share one prompt (B57)") {
+  for (const std::size_t length : {7u, 8u, 1u}) {
+    auto request = request_of(prompt_of(length, 5), 20, R"({"temperature":1})");
+    request.n = 3;
+    Bench bench;
+    const auto id = bench.submit(request);
+    REQUIRE(id);
+    bench.run();
+    std::set<std::vector<std::int32_t>> different;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const auto& a = bench.answer(*id, i);
+      CHECK(a.finish == Finish::length);
+      CHECK(a.usage.prompt_tokens == length);
+      CHECK(a.usage.completion_tokens == 20);
+      different.insert(a.tokens);
+    }
+    CHECK(different.size() == 3);
+    CHECK(bench.backend.tokens_run == length + 3 * 19);  // the prompt once
+    CHECK(bench.backend.moves == (length % 4 == 0 ? 0 : 2));
+    // The same answers when nothing can be shared: the copy fails, the prompt is computed again.
+    Bench again;
+    again.backend.fail_move = MEKIK_E_UNSUPPORTED;
+    const auto second = again.submit(request);
+    again.run();
+    for (std::uint32_t i = 0; i < 3; ++i) CHECK(again.answer(*second, i).tokens == bench.answer(*id, i).tokens);
+  }
+}
+
+TEST_CASE("the prefix index reuses whole blocks and changes nothing (B93, B98)") {
+  for (const std::size_t length : {15u, 16u, 17u, 32u, 33u, 150u}) {
+    Setup setup;
+    setup.keeping_cache = true;
+    setup.block_tokens = 16;
+    setup.windows = {0, 24};
+    setup.blocks = {40, 40};
+    Bench bench{setup};
+    const auto request = request_of(prompt_of(length, 6), 20);
+    const auto first = bench.submit(request);
+    bench.run();
+    const auto second = bench.submit(request);
+    bench.run();
+    CAPTURE(length);
+    CHECK(bench.answer(*second).tokens == bench.answer(*first).tokens);
+    CHECK(bench.answer(*first).tokens == alone(request, setup)[0].tokens);
+    CHECK(bench.answer(*first).usage.cached_tokens == 0);
+    CHECK(bench.answer(*second).usage.cached_tokens == 16 * ((length - 1) / 16));
+    CHECK(bench.loop->stats().blocks_leaked == 0);
+  }
+}
+
+TEST_CASE("a shared beginning whose window has gone is computed again (B95)") {
+  Setup setup;
+  setup.keeping_cache = true;
+  setup.windows = {0, 10};
+  setup.blocks = {64, 12};
+  Bench bench{setup};
+  auto first = request_of(prompt_of(70, 7), 20), second = first;
+  for (std::size_t i = 60; i < 70; ++i) second.prompt[i] = (second.prompt[i] + 1) % 64;
+  const auto a = bench.submit(first);
+  bench.run();
+  const auto b = bench.submit(second);
+  bench.run();
+  const auto c = bench.submit(first);
+  bench.run();
+  CHECK(bench.answer(*a).tokens == alone(first, setup)[0].tokens);
+  CHECK(bench.answer(*b).tokens == alone(second, setup)[0].tokens);
+  CHECK(bench.answer(*c).tokens == bench.answer(*a).tokens);
+}
+
+TEST_CASE("a tenant does not see what another one's prompts left in the cache") {
+  Setup setup;
+  setup.keeping_cache = true;
+  Bench bench{setup};
+  auto request = request_of(prompt_of(20, 8), 4);
+  request.tenant = 1;
+  REQUIRE(bench.submit(request));
+  bench.run();
+  request.tenant = 2;
+  const auto other = bench.submit(request);
+  bench.run();
+  CHECK(bench.answer(*other).usage.cached_tokens == 0);
+  request.tenant = 1;
+  const auto same = bench.submit(request);
+  bench.run();
+  CHECK(bench.answer(*same).usage.cached_tokens == 16);
+}
