@@ -7,7 +7,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "sample/request.hpp"
+#include "sample/chain.hpp"
 
 namespace mekik::app {
 
