@@ -66,7 +66,7 @@ json::value parse_file(const std::string& path) {
 int run_template(const Arguments& arguments) {
   Session session;
   json::value messages = parse_file(arguments.text("messages"));
-  if (const json::value* inside = json::find(messages, "messages")) messages = json::value{*inside};
+  if (const json::value* inside = json::find(messages, "messages")) messages = json::value(*inside);
   if (!messages.is_array())
     throw Failure{kFailed, arguments.text("messages") + ": expected an array of messages, or an object with one under \"messages\""};
   const auto file = session.open_file(arguments, arguments.operands[0]);

@@ -13,7 +13,7 @@ const char* type_of(int status) {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-json::value text_or_null(const std::string& text) { return text.empty() ? json::value{nullptr} : json::value{text}; }
+json::value text_or_null(const std::string& text) { return text.empty() ? json::value(nullptr) : json::value(text); }
 
 }  // namespace
 
