@@ -14,17 +14,18 @@ const std::vector<double> kRequestBounds{0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1,   1.
 
 }  // namespace
 
-const Definition kRequestsRunning{"mekik_num_requests_running", MEKIK_SAMPLE_GAUGE, "Sequences that hold blocks and take part in steps.", {}};
+const Definition kRequestsRunning{
+    "mekik_num_requests_running", MEKIK_SAMPLE_GAUGE, "Sequences that hold blocks and take part in steps.", {}};
 const Definition kRequestsWaiting{"mekik_num_requests_waiting", MEKIK_SAMPLE_GAUGE, "Sequences that wait for their first step.", {}};
 const Definition kBlocksTotal{"mekik_kv_blocks", MEKIK_SAMPLE_GAUGE, "KV blocks of the scarcest group.", {}};
 const Definition kBlocksFree{"mekik_kv_blocks_free", MEKIK_SAMPLE_GAUGE, "KV blocks that no sequence and no cache entry holds.", {}};
 const Definition kPromptTokens{"mekik_prompt_tokens_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens of accepted requests.", {}};
 const Definition kGeneratedTokens{"mekik_generation_tokens_total", MEKIK_SAMPLE_COUNTER, "Tokens made.", {}};
-const Definition kCachedTokens{
-    "mekik_prefix_cache_hits_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens whose state came from the cache.", {}};
+const Definition kCachedTokens{"mekik_prefix_cache_hits_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens whose state came from the cache.", {}};
 const Definition kCacheQueryTokens{
     "mekik_prefix_cache_queries_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens that were looked up in the cache.", {}};
-const Definition kPreemptions{"mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
+const Definition kPreemptions{
+    "mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};
 const Definition kWatchdogStalls{
     "mekik_watchdog_stalls_total", MEKIK_SAMPLE_COUNTER, "Times that the watchdog saw the loop make no progress.", {}};
@@ -42,7 +43,8 @@ const Definition kTpot{"mekik_request_time_per_output_token_seconds", MEKIK_SAMP
                        kTokenBounds};
 const Definition kInterToken{"mekik_inter_token_latency_seconds", MEKIK_SAMPLE_HISTOGRAM, "Between two steps that gave a sequence tokens.",
                              kTokenBounds};
-const Definition kRequestTime{"mekik_e2e_request_latency_seconds", MEKIK_SAMPLE_HISTOGRAM, "From a request's arrival to its end.", kRequestBounds};
+const Definition kRequestTime{"mekik_e2e_request_latency_seconds", MEKIK_SAMPLE_HISTOGRAM, "From a request's arrival to its end.",
+                              kRequestBounds};
 const Definition kQueueTime{"mekik_request_queue_time_seconds", MEKIK_SAMPLE_HISTOGRAM,
                             "From a request's arrival to the first step that ran it.", kRequestBounds};
 const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One step of the backend, submission to completion.",
