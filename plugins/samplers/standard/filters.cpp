@@ -1,6 +1,7 @@
 #include "filters.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,16 +10,47 @@ namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
+// exp(x) for x <= 0, to 2 units in the last place; below -700 it stays about 1e-304 (kNothing says what counts as 0). Own code without
+// branches, so that the compiler vectorises it and the answer does not depend on the C library: x = n ln 2 + r with |r| <= ln 2 / 2, a
+// Taylor polynomial of degree 13 in r, and n added to the exponent.
+constexpr double kNothing = 1e-300;
+inline double exp_of(double x) {
+  const double bounded = x > -700.0 ? x : -700.0;
+  const double shifted = bounded * 1.4426950408889634 + 0x1.8p52;  // the low bits hold n
+  const double n = shifted - 0x1.8p52;
+  const double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(p) + (std::bit_cast<std::uint64_t>(shifted) << 52));
+}
+
+// Eight running maxima, so that each step need not wait for the one before.
 float largest(std::span<const float> logits) {
-  float top = kBanned;
-  for (const float l : logits) top = std::max(top, l);
-  return top;
+  float lanes[8];
+  std::fill(lanes, lanes + 8, kBanned);
+  std::size_t i = 0;
+  for (; i + 8 <= logits.size(); i += 8)
+    for (std::size_t j = 0; j < 8; ++j) lanes[j] = logits[i + j] > lanes[j] ? logits[i + j] : lanes[j];
+  for (; i < logits.size(); ++i) lanes[0] = std::max(lanes[0], logits[i]);
+  return *std::max_element(lanes, lanes + 8);
 }
 
 }  // namespace
 
 void greedy(std::span<float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());  // the first of equals
+  const auto best = std::find(logits.begin(), logits.end(), largest(logits));  // the first of equals
   const float keep = *best;
   std::fill(logits.begin(), logits.end(), kBanned);
   *best = keep;
@@ -60,21 +92,36 @@ void keep_top_k(std::span<float> logits, std::uint32_t k, std::vector<Candidate>
   for (const auto& c : scratch) logits[static_cast<std::size_t>(c.id)] = c.logit;
 }
 
-void keep_top_p(std::span<float> logits, double p, std::vector<Weighted>& scratch) {
+void keep_top_p(std::span<float> logits, double p, TopP& memory) {
+  auto& [weights, bins, scratch] = memory;
   if (p >= 1) return;
   const double top = largest(logits);
   if (std::isinf(top)) return;
-  scratch.clear();
+  weights.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = exp_of(logits[i] - top);
   double total = 0;
+  for (const double w : weights) total += w;
+  // All tokens below this together weigh less than (1 - p) of the total, so that the set lies above it.
+  const double least = std::max((1 - p) * total / static_cast<double>(logits.size()) * (1 - 1e-9), kNothing);
+  // Which of kBins steps of the logit the border lies in; only that one is looked at token by token.
+  constexpr std::int32_t kBins = 1024;
+  const double per_logit = kBins / -std::log(least);
+  bins.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double weight = std::exp(logits[i] - top);
-    if (weight == 0) continue;
-    total += weight;
-    scratch.push_back({weight, static_cast<std::int32_t>(i)});
+    const double bin = (top - logits[i]) * per_logit;
+    bins[i] = static_cast<std::int32_t>(bin < kBins ? bin : kBins);
   }
+  double mass[kBins + 1] = {};  // the last one: below `least`
+  for (std::size_t i = 0; i < logits.size(); ++i) mass[bins[i]] += weights[i];
+  double missing = p * total;
+  std::int32_t border = 0;
+  while (border < kBins && mass[border] < missing) missing -= mass[border++];
+  scratch.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (bins[i] == border && weights[i] > kNothing) scratch.push_back({weights[i], static_cast<std::int32_t>(i)});
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = bins[i] > border ? kBanned : logits[i];
   const auto before = [](const Weighted& a, const Weighted& b) { return a.weight != b.weight ? a.weight > b.weight : a.id < b.id; };
   // Quickselect by mass: [0, kept) is in the set, the border lies in [kept, end).
-  double missing = p * total;
   std::size_t kept = 0, end = scratch.size();
   while (end - kept > 1) {
     const auto first = scratch.begin() + static_cast<std::ptrdiff_t>(kept), last = scratch.begin() + static_cast<std::ptrdiff_t>(end);

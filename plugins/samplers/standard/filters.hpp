@@ -24,7 +24,12 @@ struct Weighted {
   double weight;
   std::int32_t id;
 };
+struct TopP {  // memory that is reused between calls
+  std::vector<double> weights;
+  std::vector<std::int32_t> bins;
+  std::vector<Weighted> border;
+};
 // Keeps the smallest set of likeliest tokens whose probability is at least p: the token that crosses p stays. Expected O(n), no sort.
-void keep_top_p(std::span<float> logits, double p, std::vector<Weighted>& scratch);
+void keep_top_p(std::span<float> logits, double p, TopP& memory);
 
 }  // namespace standard

@@ -107,7 +107,7 @@ class Standard {
     if (settings_.temperature != 1) standard::temper(logits, settings_.temperature);
     standard::keep_min_p(logits, settings_.min_p);
     if (settings_.top_k > 0) standard::keep_top_k(logits, static_cast<std::uint32_t>(settings_.top_k), candidates_);
-    standard::keep_top_p(logits, settings_.top_p, weighted_);
+    standard::keep_top_p(logits, settings_.top_p, top_p_);
   }
 
  private:
@@ -136,7 +136,7 @@ class Standard {
   std::size_t first_ = 0;  // history_ before it has left the window
   std::unordered_map<std::int32_t, Count> counts_;
   std::vector<standard::Candidate> candidates_;
-  std::vector<standard::Weighted> weighted_;
+  standard::TopP top_p_;
 };
 
 }  // namespace
