@@ -5,9 +5,9 @@
 #include <limits>
 #include <random>
 
+#include "sample/chain.hpp"
 #include "sample/draw.hpp"
 #include "sample/random.hpp"
-#include "sample/chain.hpp"
 #include "support/catch.hpp"
 #include "support/engine_bench.hpp"
 
