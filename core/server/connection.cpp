@@ -13,6 +13,8 @@
 
 namespace mekik::server {
 
+// In every coroutine here, what a co_await passes on is a named object: gcc 12 destroys braced aggregate temporaries of such an
+// expression twice (gcc.gnu.org/PR104031 and others).
 namespace {
 
 constexpr auto kTuple = net::as_tuple(net::use_awaitable);
@@ -180,7 +182,8 @@ net::awaitable<bool> Connection::serve_one() {
     if (!timed_out_ || input_.empty()) co_return false;
     Exchange late{*this, none, request_id(nullptr)};
     late.forbid_keep_alive();
-    co_await late.fail({408, "the header of the request did not arrive in time", "", "timeout", {}});
+    ApiError error{408, "the header of the request did not arrive in time", "", "timeout", {}};
+    co_await late.fail(std::move(error));
     co_return false;
   }
   Exchange exchange{*this, reader.head(), request_id(&reader.head())};
@@ -198,7 +201,8 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
   using State = RequestReader::State;
   exchange.forbid_keep_alive();  // lifted once the whole body is read: else the next request's begin is unknown
   if (reader.state() == State::failed && reader.error().status != 413) {
-    co_await exchange.fail({reader.error().status, reader.error().message, "", "", {}});
+    ApiError error{reader.error().status, reader.error().message, "", "", {}};
+    co_await exchange.fail(std::move(error));
     co_return false;
   }
   const Head& head = exchange.head();
@@ -212,19 +216,24 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
     co_await exchange.fail(std::move(*match.error));
     co_return exchange.keep_alive();
   }
-  if (head.expects_continue && reader.state() == State::body && input_.empty() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n"))
-    co_return false;
+  if (head.expects_continue && reader.state() == State::body && input_.empty()) {
+    const bool there = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!there) co_return false;
+  }
   arm(shared_.limits.body_timeout_ns);
   while (reader.state() == State::body) {
     input_.erase(0, reader.feed(input_));
     if (reader.state() != State::body) break;
     if (co_await read_more()) continue;
-    if (timed_out_) co_await exchange.fail({408, "the body of the request did not arrive in time", "", "timeout", {}});
+    if (!timed_out_) co_return false;
+    ApiError late{408, "the body of the request did not arrive in time", "", "timeout", {}};
+    co_await exchange.fail(std::move(late));
     co_return false;
   }
   disarm();
   if (reader.state() == State::failed) {
-    co_await exchange.fail({reader.error().status, reader.error().message, "", "", {}});
+    ApiError error{reader.error().status, reader.error().message, "", "", {}};
+    co_await exchange.fail(std::move(error));
     co_return false;
   }
   exchange.allow_keep_alive();

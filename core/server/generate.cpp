@@ -117,9 +117,11 @@ net::awaitable<void> answer_stream(Exchange& exchange, Running& running, openai:
       co_return;
     }
     if (out.empty()) continue;
-    if (!begun && !co_await exchange.begin_stream()) co_return;
+    bool there = true;
+    if (!begun) there = co_await exchange.begin_stream();
     begun = true;
-    if (!co_await exchange.send(std::move(out))) co_return;
+    if (there) there = co_await exchange.send(std::move(out));
+    if (!there) co_return;
   }
   co_await exchange.end_stream();
 }
@@ -128,10 +130,10 @@ openai::Input input_of(Exchange& exchange, std::string_view body) {
   return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr)};
 }
 
-// Runs `work` on the worker thread; the coroutine goes on where it was.
-net::awaitable<MaybeError> on_worker(Exchange& exchange, std::function<MaybeError()> work) {
-  co_return co_await net::co_spawn(
-      exchange.shared().worker, [&work]() -> net::awaitable<MaybeError> { co_return work(); }, net::use_awaitable);
+// Runs `work`, which must outlive it, on the worker thread; the coroutine goes on where it was.
+net::awaitable<MaybeError> on_worker(Exchange& exchange, const std::function<MaybeError()>& work) {
+  const auto task = [&work]() -> net::awaitable<MaybeError> { co_return work(); };
+  co_return co_await net::co_spawn(exchange.shared().worker, task, net::use_awaitable);
 }
 
 }  // namespace
@@ -139,7 +141,8 @@ net::awaitable<MaybeError> on_worker(Exchange& exchange, std::function<MaybeErro
 net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (*prepare)(const openai::Input&, openai::Prepared&)) {
   openai::Prepared prepared;
   const openai::Input input = input_of(exchange, body);
-  MaybeError error = co_await on_worker(exchange, [&]() -> MaybeError { return prepare(input, prepared); });
+  const std::function<MaybeError()> work = [&]() -> MaybeError { return prepare(input, prepared); };
+  MaybeError error = co_await on_worker(exchange, work);
   if (!error && exchange.shared().draining) error = from_status({Code::cancelled, ""}, exchange.id());
   if (error) {
     co_await exchange.fail(std::move(*error));
@@ -147,7 +150,8 @@ net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (
   }
   if (!prepared.logged.empty()) log::info("server", exchange.id() + prepared.logged);
   Running running{exchange, *prepared.served->engine};
-  if (MaybeError refused = running.submit(std::move(prepared.requests))) {
+  MaybeError refused = running.submit(std::move(prepared.requests));
+  if (refused) {
     co_await exchange.fail(std::move(*refused));
     co_return;
   }
@@ -158,7 +162,9 @@ net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (
 net::awaitable<void> compute(Exchange& exchange, std::string body, MaybeError (*run)(const openai::Input&, json::object&)) {
   json::object result;
   const openai::Input input = input_of(exchange, body);
-  if (MaybeError error = co_await on_worker(exchange, [&]() -> MaybeError { return run(input, result); })) {
+  const std::function<MaybeError()> work = [&]() -> MaybeError { return run(input, result); };
+  MaybeError error = co_await on_worker(exchange, work);
+  if (error) {
     co_await exchange.fail(std::move(*error));
     co_return;
   }

@@ -37,6 +37,9 @@ class Exchange {
   int status() const { return status_; }
 
  private:
+  std::string render(const Response& response) const;
+  std::string stream_head() const;
+
   Connection& connection_;
   const Head& head_;
   std::string id_, path_rest_;

@@ -11,12 +11,12 @@ bool stuck(const SharedState& shared) {
   return false;
 }
 
-net::awaitable<void> say(Exchange& exchange, int status, const char* word) {
+Response say(int status, const char* word) {
   Response response;
   response.status = status;
   response.body = std::string{"{\"status\":\""} + word + "\"}\n";
   response.headers = {{"Cache-Control", "no-store"}};
-  co_await exchange.reply(std::move(response));
+  return response;
 }
 
 }  // namespace
@@ -24,13 +24,13 @@ net::awaitable<void> say(Exchange& exchange, int status, const char* word) {
 // An engine that makes no progress will not recover by waiting, so it is not called alive.
 net::awaitable<void> handle_live(Exchange& exchange, std::string) {
   const bool bad = stuck(exchange.shared());
-  co_await say(exchange, bad ? 503 : 200, bad ? "stuck" : "live");
+  return exchange.reply(say(bad ? 503 : 200, bad ? "stuck" : "live"));
 }
 
 net::awaitable<void> handle_ready(Exchange& exchange, std::string) {
   const SharedState& shared = exchange.shared();
   const char* why = !shared.serving ? "loading" : shared.draining ? "draining" : stuck(shared) ? "stuck" : nullptr;
-  co_await say(exchange, why == nullptr ? 200 : 503, why == nullptr ? "ready" : why);
+  return exchange.reply(say(why == nullptr ? 200 : 503, why == nullptr ? "ready" : why));
 }
 
 }  // namespace mekik::server

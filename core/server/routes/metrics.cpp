@@ -12,14 +12,13 @@ net::awaitable<void> handle_metrics(Exchange& exchange, std::string) {
       Response response;
       response.content_type = scrape->content_type;
       response.body = std::move(scrape->body);
-      co_await exchange.reply(std::move(response));
-      co_return;
+      return exchange.reply(std::move(response));
     }
     last = scrape.status();
   }
-  if (last.code == Code::unsupported)
-    co_await exchange.fail({404, "no sink of the pipeline can be scraped; add [[sink]] use = \"prometheus\"", "", "no_sink", {}});
-  else co_await exchange.fail(from_status(last, exchange.id()));
+  ApiError error{404, "no sink of the pipeline can be scraped; add [[sink]] use = \"prometheus\"", "", "no_sink", {}};
+  if (last.code != Code::unsupported) error = from_status(last, exchange.id());
+  return exchange.fail(std::move(error));
 }
 
 }  // namespace mekik::server

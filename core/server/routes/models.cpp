@@ -24,7 +24,7 @@ net::awaitable<void> handle_models(Exchange& exchange, std::string) {
   for (const Served& served : exchange.shared().models) list.push_back(describe(served, exchange.shared().created));
   Response response;
   response.body = json::serialize(json::object{{"object", "list"}, {"data", std::move(list)}});
-  co_await exchange.reply(std::move(response));
+  return exchange.reply(std::move(response));
 }
 
 net::awaitable<void> handle_model(Exchange& exchange, std::string) {
@@ -32,10 +32,9 @@ net::awaitable<void> handle_model(Exchange& exchange, std::string) {
     if (served.name != exchange.path_rest()) continue;
     Response response;
     response.body = json::serialize(describe(served, exchange.shared().created));
-    co_await exchange.reply(std::move(response));
-    co_return;
+    return exchange.reply(std::move(response));
   }
-  co_await exchange.fail({404, "there is no model of this name here; GET /v1/models lists them", "model", "model_not_found", {}});
+  return exchange.fail({404, "there is no model of this name here; GET /v1/models lists them", "model", "model_not_found", {}});
 }
 
 }  // namespace mekik::server

@@ -1,0 +1,58 @@
+// A server over the fake engine, for the Python tests. Prints its addresses, one a line, then "ready"; ends on SIGTERM.
+//   fake_server [--key KEY] [--unix PATH] [--fast-timeouts] [--small] [--not-ready]
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "server/fakes.hpp"
+
+int main(int argc, char** argv) {
+  using namespace mekik;
+  config::ServerUse use;
+  use.listen = {"tcp://127.0.0.1:0"};
+  bool serves = true;
+  test::FakeEngine::Behaviour behaviour;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--key" && i + 1 < argc) use.api_key = argv[++i];
+    else if (word == "--unix" && i + 1 < argc) use.listen.push_back("unix:" + std::string{argv[++i]});
+    else if (word == "--fast-timeouts") {
+      use.header_timeout_ns = use.body_timeout_ns = use.stall_timeout_ns = 1'000'000'000;
+      use.idle_timeout_ns = 2'000'000'000;
+      use.drain_timeout_ns = 1'000'000'000;
+    } else if (word == "--small") {
+      use.max_body_bytes = 1u << 20;
+      use.max_connections = 64;
+      use.max_header_bytes = 8192;
+    } else if (word == "--not-ready") serves = false;
+    else return 2;
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  const test::FakeTokenizer tokenizer;
+  test::FakeEngine engine{tokenizer, behaviour};
+  const auto chat_template = text::ChatTemplate::compile(test::kChatML);
+  if (!chat_template.ok()) return 1;
+  auto server = server::Server::bind(use);
+  if (!server.ok()) {
+    std::fprintf(stderr, "%s\n", server.status().text.c_str());
+    return 1;
+  }
+  for (const std::string& address : (*server)->addresses()) std::printf("%s\n", address.c_str());
+  std::vector<server::Served> models = {test::fake_served(engine, tokenizer, &*chat_template)};
+  models.push_back(models.front());
+  models.back().name = "bare";
+  models.back().chat_template = nullptr;
+  models.back().template_error = "template:1:1: unknown filter";
+  if (serves && !(*server)->serve(models).ok()) return 1;
+  std::printf("ready\n");
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  (*server)->stop();
+  return 0;
+}
