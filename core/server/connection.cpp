@@ -13,8 +13,8 @@
 
 namespace mekik::server {
 
-// In every coroutine here, what a co_await passes on is a named object: gcc 12 destroys braced aggregate temporaries of such an
-// expression twice (gcc.gnu.org/PR104031 and others).
+// In every coroutine here, what a co_await passes on is a named object, and no list in braces is made: with gcc 12 such temporaries
+// corrupted the heap.
 namespace {
 
 constexpr auto kTuple = net::as_tuple(net::use_awaitable);
