@@ -145,7 +145,7 @@ const void* extension(const char* id) { return std::string_view{id} == MEKIK_BAC
 
 constexpr std::array kOptions{
     opt::choice("math", "\"quantized\"", "quantized|exact",
-                "quantized: int8 activations where weights are integers; exact: all activations stay F32."),
+                "quantized: activations of 8 bits, 15 around outliers, where weights are integers; exact: all activations stay F32."),
     opt::choice("isa", "\"auto\"", "auto|avx512|avx2|portable",
                 "The instruction set of the kernels; auto takes the best that the machine has."),
 };

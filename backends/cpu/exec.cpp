@@ -80,19 +80,6 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   }
 }
 
-Acts Exec::acts(std::uint32_t b, std::uint32_t nb, std::uint32_t max_rows) const {
-  Acts a;
-  a.nb = nb;
-  const std::size_t n = static_cast<std::size_t>(max_rows) * nb;
-  a.q = reinterpret_cast<std::int8_t*>(buffer(b));
-  a.d = reinterpret_cast<float*>(a.q + n * kBlock);
-  a.ds = a.d + n;
-  a.s = reinterpret_cast<std::int32_t*>(a.ds + n);
-  a.s16 = a.s + n;
-  a.ds16 = reinterpret_cast<float*>(a.s16 + 2 * n);
-  return a;
-}
-
 std::uint8_t* Exec::place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const {
   if (what == MEKIK_WHAT_SLOT) throw Error{MEKIK_E_INVALID, "this program has no slots"};
   if (what != MEKIK_WHAT_BLOCK) throw Error{MEKIK_E_INVALID, "what " + std::to_string(what) + " is not a block or a slot"};

@@ -99,7 +99,9 @@ class Exec {
   float* scratch(std::uint32_t thread) const {
     return reinterpret_cast<float*>(work_.data() + plan_.buffer_bytes + plan_.scratch_bytes / settings_.threads * thread);
   }
-  Acts acts(std::uint32_t b, std::uint32_t nb, std::uint32_t max_rows) const;
+  Acts acts(std::uint32_t b, std::uint32_t nb, std::uint32_t x) const {  // of tensor x
+    return {buffer(b), nb, static_cast<std::uint32_t>(plan_.max_rows(program_.tensor(x).shape[0]))};
+  }
   std::uint8_t* place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const;
   void check_move(const mekik_move& m) const;
   void copy(const mekik_move& m);

@@ -132,7 +132,7 @@ class Planner {
         return;
       }
     open_rows(domain(x));
-    const std::uint32_t b = new_buffer(times(plan_.max_rows(domain(x)), acts_bytes(m.blocks)));
+    const std::uint32_t b = new_buffer(Acts::bytes(m.blocks, plan_.max_rows(domain(x))));
     phase().rows.push_back({RowKind::quantise, kNone, x, b, p.gathered, p.weight, 1});
     phase().row_cost += m.k;
     if (p.gathered != kNone) use_buffer(p.gathered);
@@ -341,7 +341,7 @@ class Planner {
                 std::to_string(s.dv);
     }
     // Raise the number with every change of a kernel that can change a bit.
-    const std::string numeric = std::string{"mekik cpu kernels 1; isa "} + settings_.kernels->name + "; math " +
+    const std::string numeric = std::string{"mekik cpu kernels 2; isa "} + settings_.kernels->name + "; math " +
                                 (settings_.exact ? "exact" : "quantized") + "; " + layout;
     SHA256(reinterpret_cast<const unsigned char*>(layout.data()), layout.size(), plan_.layout_id);
     SHA256(reinterpret_cast<const unsigned char*>(numeric.data()), numeric.size(), plan_.numeric_id);

@@ -30,13 +30,13 @@ MK_INLINE auto operand(const Matrix& w, const std::uint8_t* block) {
 }
 
 template <Codes C, int NC, int J, int kBegin, int kEnd>
-MK_INLINE void dots(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, std::size_t kp, typename DotOf<C>::type* dot) {
+MK_INLINE void dots(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, std::size_t row, typename DotOf<C>::type* dot) {
   if constexpr (J < kEnd) {
     const auto codes = operand<C, J>(w, block);
 #pragma GCC unroll 16
     for (int c = 0; c < NC; ++c)
-      dot[c].template add<J - kBegin, J == kEnd - 1>(codes, V::quad(q + static_cast<std::size_t>(c) * kp + 4 * J));
-    dots<C, NC, J + 1, kBegin, kEnd>(w, block, q, kp, dot);
+      dot[c].template add<J - kBegin, J == kEnd - 1>(codes, V::quad(q + static_cast<std::size_t>(c) * row + 4 * J));
+    dots<C, NC, J + 1, kBegin, kEnd>(w, block, q, row, dot);
   }
 }
 
@@ -102,24 +102,43 @@ MK_INLINE V::F close(V::I dot, V::F s, V::F m, float d, float ds, std::int32_t s
   return acc;
 }
 
-// One activation block for all columns, its 16 or 32 k under one group.
+// One activation block for all columns, its 16 or 32 k under one group. A column whose low digits are zero gets the same sum from either
+// branch, so its result does not depend on its neighbours.
 template <Codes C, Offset O, int NC, int kBegin, int kEnd>
-MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, std::size_t kp, V::F s, V::F m, const float* d,
+MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, bool two_digits, V::F s, V::F m, const float* d,
                         std::size_t nb, const float* ds, const std::int32_t* sums, std::size_t step, V::F* acc) {
+  const std::size_t row = nb * 2 * kBlock;
   typename DotOf<C>::type dot[NC];
-  dots<C, NC, kBegin, kBegin, kEnd>(w, block, q, kp, dot);
+  dots<C, NC, kBegin, kBegin, kEnd>(w, block, q, row, dot);
+  V::I sum[NC];
+#pragma GCC unroll 16
+  for (int c = 0; c < NC; ++c) sum[c] = V::shl<kDigit>(dot[c].sum);
+  if (two_digits) {
+    dots<C, NC, kBegin, kBegin, kEnd>(w, block, q + kBlock, row, dot);
+#pragma GCC unroll 16
+    for (int c = 0; c < NC; ++c) sum[c] = V::addi(sum[c], dot[c].sum);
+  }
 #pragma GCC unroll 16
   for (int c = 0; c < NC; ++c) {
     const std::size_t at = static_cast<std::size_t>(c) * step;
-    acc[c] = close<C, O>(dot[c].sum, s, m, d[static_cast<std::size_t>(c) * nb], ds[at], sums[at], acc[c]);
+    acc[c] = close<C, O>(sum[c], s, m, d[static_cast<std::size_t>(c) * nb], ds[at], sums[at], acc[c]);
   }
+}
+
+template <int NC>
+MK_INLINE bool any(const std::uint8_t* flags) {
+  std::uint8_t all = 0;
+#pragma GCC unroll 16
+  for (int c = 0; c < NC; ++c) all |= flags[c];
+  return all != 0;
 }
 
 template <Codes C, Offset O, bool G16, int NC>
 MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, std::uint32_t m0, std::uint32_t b0, std::uint32_t b1,
                     float* out) {
-  const std::size_t nb = a.nb, kp = a.kp(), first = m0 * nb + b0;
-  const std::int8_t* q = a.q + first * kBlock;
+  const std::size_t nb = a.nb, first = m0 * nb + b0;
+  const std::int8_t* q = a.q + first * 2 * kBlock;
+  const std::uint8_t* two = a.two + static_cast<std::size_t>(b0) * a.rows + m0;
   const float *d = a.d + first, *ds = a.ds + first, *ds16 = a.ds16 + 2 * first;
   const std::int32_t *sums = a.s + first, *sums16 = a.s16 + 2 * first;
   const std::uint8_t* block = stripe + static_cast<std::size_t>(b0) * block_bytes(C);
@@ -128,13 +147,14 @@ MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, 
   for (int c = 0; c < NC; ++c) acc[c] = V::load(out + c * 16);
   if constexpr (G16) {
     Groups<O> groups{w, stripe, 2 * b0};
-    for (std::uint32_t b = b0; b < b1; ++b, block += block_bytes(C), q += kBlock, ++d, ds16 += 2, sums16 += 2) {
+    for (std::uint32_t b = b0; b < b1; ++b, block += block_bytes(C), q += 2 * kBlock, two += a.rows, ++d, ds16 += 2, sums16 += 2) {
+      const bool two_digits = any<NC>(two);
       groups.load(s, m);
-      block_of<C, O, NC, 0, 4>(w, block, q, kp, s, m, d, nb, ds16, sums16, 2 * nb, acc);
+      block_of<C, O, NC, 0, 4>(w, block, q, two_digits, s, m, d, nb, ds16, sums16, 2 * nb, acc);
       if (2 * b + 1 == w.groups) break;  // k ends inside the block
       groups.next();
       groups.load(s, m);
-      block_of<C, O, NC, 4, 8>(w, block, q, kp, s, m, d, nb, ds16 + 1, sums16 + 1, 2 * nb, acc);
+      block_of<C, O, NC, 4, 8>(w, block, q, two_digits, s, m, d, nb, ds16 + 1, sums16 + 1, 2 * nb, acc);
       groups.next();
     }
   } else {
@@ -142,8 +162,9 @@ MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, 
     Groups<O> groups{w, stripe, b0 / each};
     for (std::uint32_t b = b0, end = (b0 / each + 1) * each; b < b1; end += each) {
       groups.load(s, m);
-      for (const std::uint32_t stop = end < b1 ? end : b1; b < stop; ++b, block += block_bytes(C), q += kBlock, ++d, ++ds, ++sums)
-        block_of<C, O, NC, 0, 8>(w, block, q, kp, s, m, d, nb, ds, sums, nb, acc);
+      for (const std::uint32_t stop = end < b1 ? end : b1; b < stop;
+           ++b, block += block_bytes(C), q += 2 * kBlock, two += a.rows, ++d, ++ds, ++sums)
+        block_of<C, O, NC, 0, 8>(w, block, q, any<NC>(two), s, m, d, nb, ds, sums, nb, acc);
       groups.next();
     }
   }

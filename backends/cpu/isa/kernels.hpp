@@ -48,16 +48,43 @@ struct Matrix {
   std::uint32_t n_kept = 0;
 };
 
-// Rows of activations as int8: scale = amax / 127 per 32 absolute k. Per row: q[kp], d[nb] scales, s[nb] sums of q, ds[nb] = d * s,
-// and s16[2 nb], ds16[2 nb] the same of 16; kp = 32 nb.
+// Rows of activations as integers, 32 absolute k under one scale d = amax / (127 * 128). The integer is 128 * high + low, two digits of
+// 8 bits;
+// where a row is smooth, one digit is enough and the low ones are zero. Per row: q[nb][2][32] digits, high ones first, d[nb] scales, s[nb]
+// sums of the integers, ds[nb] = d * s, s16[2 nb] and ds16[2 nb] the same of 16; and for all rows two[nb][rows], which blocks have two
+// digits.
+inline constexpr int kDigit = 7;
 struct Acts {
   std::int8_t* q = nullptr;
+  std::uint8_t* two = nullptr;
   float *d = nullptr, *ds = nullptr, *ds16 = nullptr;
   std::int32_t *s = nullptr, *s16 = nullptr;
-  std::uint32_t nb = 0;
-  std::uint32_t kp() const { return nb * kBlock; }
+  std::uint32_t nb = 0, rows = 0;
+
+  static constexpr std::uint64_t bytes(std::uint64_t nb, std::uint64_t rows) { return rows * nb * (2 * kBlock + 1 + 4 * 7); }
+  // On `at`, aligned to 64 bytes.
+  Acts(std::uint8_t* at, std::uint32_t blocks, std::uint32_t n_rows) : nb{blocks}, rows{n_rows} {
+    const std::size_t n = static_cast<std::size_t>(nb) * rows;
+    q = reinterpret_cast<std::int8_t*>(at);
+    d = reinterpret_cast<float*>(q + n * 2 * kBlock);
+    ds = d + n;
+    ds16 = ds + n;
+    s = reinterpret_cast<std::int32_t*>(ds16 + 2 * n);
+    s16 = s + n;
+    two = reinterpret_cast<std::uint8_t*>(s16 + 2 * n);
+  }
+  Acts row(std::size_t m) const {
+    Acts a = *this;
+    a.q += m * nb * 2 * kBlock;
+    a.two += m;
+    a.d += m * nb;
+    a.ds += m * nb;
+    a.ds16 += 2 * m * nb;
+    a.s += m * nb;
+    a.s16 += 2 * m * nb;
+    return a;
+  }
 };
-constexpr std::uint64_t acts_bytes(std::uint32_t nb) { return static_cast<std::uint64_t>(nb) * (kBlock + 4 * 7); }
 
 // Adds stripe x columns m0 .. m1 into acc [m - m0][16], blocks b0 .. b1; ascending k, one chain of fma per output.
 using IntGemm = void (*)(const Matrix&, const std::uint8_t* stripe, const Acts&, std::uint32_t m0, std::uint32_t m1, std::uint32_t b0,
@@ -90,7 +117,7 @@ constexpr std::size_t attention_scratch_floats(std::uint32_t d, std::uint32_t dv
 
 struct Kernels {
   const char* name;
-  void (*quantise)(const float* x, std::uint32_t k, const Acts& row);  // one row; Acts points at it
+  void (*quantise)(const float* x, std::uint32_t k, const Acts& row);  // one row, of Acts::row()
   IntGemm (*int_gemm)(const Matrix&);                                  // nullptr: the form has no integer kernel
   // Columns k0 .. k1 (k0 a multiple of 32) of a stripe as floats, exactly as the form decodes: out [k1 - k0][16].
   void (*decode)(const Matrix&, const std::uint8_t* stripe, std::uint32_t k0, std::uint32_t k1, float* out);

@@ -33,7 +33,7 @@ void Exec::multiply(const Product& p, std::uint32_t x, std::uint32_t stripe, std
   const std::uint32_t m = m1 - m0;
   std::memset(acc, 0, static_cast<std::size_t>(m) * kLanes * sizeof(float));
   if (p.acts != kNone) {
-    const Acts a = acts(p.acts, w.blocks, static_cast<std::uint32_t>(plan_.max_rows(program_.tensor(x).shape[0])));
+    const Acts a = acts(p.acts, w.blocks, x);
     const IntGemm gemm = k.int_gemm(w);
     const std::uint32_t step = m > 4 ? kIntPass : w.blocks;
     for (std::uint32_t b = 0; b < w.blocks; b += step) gemm(w, data, a, m0, m1, b, std::min(b + step, w.blocks), acc);

@@ -29,18 +29,9 @@ void Exec::run_row(const RowOp& r, std::uint32_t row, std::uint32_t thread) cons
       return run_op_row(program_.op(r.op), r, row, thread);
     case RowKind::quantise: {
       const Matrix& m = matrices_[r.weight];
-      const mekik_tensor& t = program_.tensor(r.x);
-      Acts a = acts(r.buffer, m.blocks, static_cast<std::uint32_t>(plan_.max_rows(t.shape[0])));
-      const std::size_t at = static_cast<std::size_t>(row) * a.nb;
-      a.q += at * kBlock;
-      a.d += at;
-      a.ds += at;
-      a.s += at;
-      a.s16 += 2 * at;
-      a.ds16 += 2 * at;
       const float* x = r.gathered != kNone ? reinterpret_cast<const float*>(buffer(r.gathered)) + static_cast<std::size_t>(row) * m.k
                                            : view(r.x).row(row);
-      return settings_.kernels->quantise(x, m.k, a);
+      return settings_.kernels->quantise(x, m.k, acts(r.buffer, m.blocks, r.x).row(row));
     }
     case RowKind::gather: {
       const std::vector<std::uint32_t>& inputs = plan_.weights[r.weight].layout.inputs;

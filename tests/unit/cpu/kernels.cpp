@@ -32,6 +32,7 @@ TEST_CASE("integer kernels give the same bits at every level, for every number o
       const Packed w{form};
       REQUIRE(w.matrix().integer);
       auto x = random_floats(kRows * k, 9);
+      for (std::size_t i = 3 * k; i < kRows * k; i += 53) x[i] *= 300.0f;  // outliers: some blocks of some rows have two digits
       for (std::size_t i = 0; i < 2 * k; ++i) x[i] = i % 2 == 0 ? 1.0f : (i / k != 0 ? 1.0f : -1.0f);  // all of them +-127
       std::vector<float> truth;
       for (const Kernels* level : levels()) {
@@ -57,7 +58,8 @@ TEST_CASE("integer kernels are close to the decoded weights times the activation
     constexpr std::uint64_t k = 512;
     RandomForm form{c, 16, k, 4};
     const Packed w{form};
-    const auto x = random_floats(k, 10);
+    auto x = random_floats(k, 10);
+    x[70] = 300.0f;
     const Activations a{1, k};
     std::vector<float> decoded(16 * k);
     cpu::decode_rows(form.form(), form.rows(), 0, 16, decoded.data());
@@ -67,7 +69,7 @@ TEST_CASE("integer kernels are close to the decoded weights times the activation
       for (std::size_t r = 0; r < 16; ++r) {
         double sum = 0, size = 0;
         for (std::size_t j = 0; j < k; ++j) {
-          const double term = decoded[r * k + j] * static_cast<double>(a.q[j]) * a.floats[j / 32];
+          const double term = decoded[r * k + j] * a.value(static_cast<std::uint32_t>(j));
           sum += term;
           size += std::fabs(term);
         }
@@ -152,6 +154,28 @@ TEST_CASE("activations are those of double precision") {
   CHECK(worst(7, [](double v) { return 1 / (1 + std::exp(-v)); }) < 1e-6);
   CHECK(worst(8, [](double v) { return std::tanh(v); }) < 1e-6);
   CHECK(worst(9, [](double v) { return std::log1p(std::exp(v)); }) < 1e-6);
+}
+
+TEST_CASE("activations are rounded to 8 bits in a smooth row, and to 15 around an outlier") {
+  constexpr std::uint32_t k = 512;
+  auto x = random_floats(k, 2);
+  for (const float outlier : {1.0f, 100.0f})
+    for (const Kernels* level : levels()) {
+      CAPTURE(level->name, outlier);
+      x[70] = outlier;
+      const Activations a{1, k};
+      level->quantise(x.data(), k, a.all);
+      for (std::uint32_t b = 0; b < k / 32; ++b) {
+        const bool two = outlier > 1 && b == 70 / 32;
+        CHECK(a.all.two[b] == two);
+        float amax = 0, worst = 0;
+        for (std::uint32_t j = 32 * b; j < 32 * b + 32; ++j) {
+          amax = std::max(amax, std::fabs(x[j]));
+          worst = std::max(worst, static_cast<float>(std::fabs(a.value(j) - static_cast<double>(x[j]))));
+        }
+        CHECK(worst <= amax / 127 * (two ? 1.0f / 128 : 1.0f) * 0.501f);
+      }
+    }
 }
 
 TEST_CASE("a NaN or an infinity in a block of activations cannot pass for a number") {

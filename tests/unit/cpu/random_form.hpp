@@ -134,29 +134,13 @@ struct Packed {
   std::vector<std::uint8_t> bytes;
 };
 struct Activations {
-  Activations(std::uint32_t m, std::uint32_t k) : nb{(k + 31) / 32}, q(m * nb * 32), floats(4 * m * nb), ints(3 * m * nb) {
-    all.nb = nb;
-    all.q = q.data();
-    all.d = floats.data();
-    all.ds = all.d + m * nb;
-    all.ds16 = all.ds + m * nb;
-    all.s = ints.data();
-    all.s16 = all.s + m * nb;
+  Activations(std::uint32_t m, std::uint32_t k) : bytes(cpu::Acts::bytes((k + 31) / 32, m)), all{bytes.data(), (k + 31) / 32, m} {}
+  cpu::Acts row(std::uint32_t m) const { return all.row(m); }
+  double value(std::uint32_t j) const {  // of row 0
+    const std::int8_t* block = all.q + j / 32 * 64 + j % 32;
+    return (128.0 * block[0] + block[32]) * all.d[j / 32];
   }
-  cpu::Acts row(std::uint32_t m) const {
-    cpu::Acts a = all;
-    a.q += m * nb * 32;
-    a.d += m * nb;
-    a.ds += m * nb;
-    a.s += m * nb;
-    a.ds16 += 2 * m * nb;
-    a.s16 += 2 * m * nb;
-    return a;
-  }
-  std::uint32_t nb;
-  std::vector<std::int8_t> q;
-  std::vector<float> floats;
-  std::vector<std::int32_t> ints;
+  std::vector<std::uint8_t> bytes;
   cpu::Acts all;
 };
 
