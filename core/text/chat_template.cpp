@@ -46,7 +46,7 @@ jinja::Value message_value(const json::value& message) {
   for (const auto& member : message.as_object()) {
     const json::string* role = member.key() == "role" ? member.value().if_string() : nullptr;
     const bool trusted = role != nullptr && known_role({role->data(), role->size()});
-    out.set(jinja::Value::text(std::string{member.key()}, true), jinja::Value::from_json(member.value(), trusted));
+    out.set(member.key(), true, jinja::Value::from_json(member.value(), trusted));
   }
   return jinja::Value::dict(std::move(out));
 }

@@ -25,6 +25,9 @@ Value call(const Value& function, Call& arguments);
 Value global(const std::string& name);
 
 // Helpers that filters and methods share.
+void spend_on(const Call& call);                                                            // for reading all of its arguments once
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from = 0);  // in linear time; npos: it is not there
+std::size_t find_last_text(std::string_view text, std::string_view part);
 const Text& need_text(const Value& value, const char* what);
 std::int64_t need_integer(const Value& value, const char* what);
 Text strip(const Text& text, const Value* characters, bool left, bool right);

@@ -242,10 +242,12 @@ std::string unknown_filter(const std::string& name) {
 Value apply_filter(const std::string& name, const Value& value, Call& call) {
   const auto it = filters().find(name);
   if (it == filters().end()) throw TemplateError{unknown_filter(name)};
-  call.budget->spend(1);
+  call.budget->spend(1 + value.weight());
+  spend_on(call);
   call.budget->enter();
   Value out = it->second(value, name, call);
   call.budget->leave();
+  if (out.identity() != value.identity()) call.budget->spend(out.weight());
   return out;
 }
 

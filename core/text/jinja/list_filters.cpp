@@ -15,7 +15,9 @@ Value fold_key(const Value& v, bool case_sensitive) {
 
 void sort_by(List& items, const std::function<Value(const Value&)>& key, bool reverse, Budget& budget) {
   std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
-    const int order = compare(key(a), key(b), budget);
+    const Value x = key(a), y = key(b);
+    budget.spend(x.weight() + y.weight());
+    const int order = compare(x, y, budget);
     return reverse ? order > 0 : order < 0;
   });
 }
@@ -167,6 +169,7 @@ Value batch(const Value& v, const std::string&, Call& c) {
   }
   if (!row.empty()) {
     if (!fill.is(Type::none)) {
+      if (static_cast<std::uint64_t>(size) > c.budget->max_output_bytes / sizeof(Value)) c.budget->spend_bytes(~std::uint64_t{0});
       c.budget->spend_bytes(static_cast<std::uint64_t>(size) * sizeof(Value));
       row.resize(static_cast<std::size_t>(size), fill);
     }

@@ -36,7 +36,7 @@ bool affix(const Text& text, const Value& which, bool front) {
 Value find(const Text& text, const std::string& name, Call& call) {
   call.check(name, 1, 1);
   const std::string& part = need_text(call.positional[0], name.c_str()).bytes;
-  const std::size_t at = name[0] == 'r' ? text.bytes.rfind(part) : text.bytes.find(part);
+  const std::size_t at = name[0] == 'r' ? find_last_text(text.bytes, part) : find_text(text.bytes, part);
   if (at != std::string::npos) return Value::integer(static_cast<std::int64_t>(utf8_length(std::string_view{text.bytes}.substr(0, at))));
   if (name == "index" || name == "rindex") throw TemplateError{"the text to find is not there"};
   return Value::integer(-1);
@@ -46,7 +46,7 @@ Value partition(const Text& text, const std::string& name, Call& call) {
   call.check(name, 1, 1);
   const Text& by = need_text(call.positional[0], name.c_str());
   if (by.bytes.empty()) throw TemplateError{name + " needs a separator that is not empty"};
-  const std::size_t at = name[0] == 'r' ? text.bytes.rfind(by.bytes) : text.bytes.find(by.bytes);
+  const std::size_t at = name[0] == 'r' ? find_last_text(text.bytes, by.bytes) : find_text(text.bytes, by.bytes);
   if (at == std::string::npos)
     return name[0] == 'r' ? Value::tuple({Value::text({}), Value::text({}), Value::text(text)})
                           : Value::tuple({Value::text(text), Value::text({}), Value::text({})});
@@ -57,13 +57,14 @@ Value partition(const Text& text, const std::string& name, Call& call) {
 std::int64_t count(const Text& text, const Text& part) {
   if (part.bytes.empty()) return static_cast<std::int64_t>(utf8_length(text.bytes)) + 1;
   std::int64_t n = 0;
-  for (std::size_t at = text.bytes.find(part.bytes); at != std::string::npos; at = text.bytes.find(part.bytes, at + part.bytes.size())) ++n;
+  for (std::size_t at = 0; (at = find_text(text.bytes, part.bytes, at)) != std::string::npos; at += part.bytes.size()) ++n;
   return n;
 }
 
-List split_lines(const Text& text) {
+List split_lines(const Text& text, Budget& budget) {
   List out;
   for (std::size_t at = 0; at < text.bytes.size();) {
+    budget.spend(1);
     const std::size_t end = std::min(text.bytes.find_first_of("\r\n", at), text.bytes.size());
     out.push_back(Value::text(text.sub(at, end - at)));
     at = end + (text.bytes.compare(end, 2, "\r\n") == 0 ? 2 : 1);
@@ -98,7 +99,7 @@ Text format_braces(const Text& format, Call& call) {
       out.append(format.sub(at, end - at));
       at = end;
     }
-    call.budget->spend_bytes(out.bytes.size() / 16);
+    if (out.bytes.size() > call.budget->max_output_bytes) call.budget->spend_bytes(out.bytes.size());
   }
   return out;
 }
@@ -136,7 +137,7 @@ Value text_method(const Value& of, const std::string& name) {
       {"splitlines",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::list(split_lines(t));
+         return Value::list(split_lines(t, *c.budget));
        }},
       {"partition", [](const Text& t, const std::string& n, Call& c) { return partition(t, n, c); }},
       {"rpartition", [](const Text& t, const std::string& n, Call& c) { return partition(t, n, c); }},
@@ -279,10 +280,11 @@ Value text_method(const Value& of, const std::string& name) {
   };
   const auto it = kMethods.find(name);
   if (it == kMethods.end()) return {};
-  return Value::function(name, [of, name, method = it->second](Call& call) {
-    call.budget->spend(1 + of.as_text().bytes.size() / 16);
+  const auto bound = [of, name, method = it->second](Call& call) {
+    call.budget->spend(1 + of.weight());
     return method(of.as_text(), name, call);
-  });
+  };
+  return Value::function(name, bound, &of);
 }
 
 }  // namespace mekik::text::jinja

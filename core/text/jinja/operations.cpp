@@ -22,13 +22,16 @@ namespace {
 
 Value dict_method(const Value& of, const std::string& name) {
   if (name == "get")
-    return Value::function(name, [of](Call& call) {
-      call.check("get", 1, 2);
-      const Value* found = of.as_dict().find(call.positional[0]);
-      return found ? *found : call.get(1, "default", Value::none());
-    });
+    return Value::function(
+        name,
+        [of](Call& call) {
+          call.check("get", 1, 2);
+          const Value* found = of.as_dict().find(call.positional[0], *call.budget);
+          return found ? *found : call.get(1, "default", Value::none());
+        },
+        &of);
   if (name != "items" && name != "keys" && name != "values" && name != "copy") return {};
-  return Value::function(name, [of, name](Call& call) {
+  const auto list = [of, name](Call& call) {
     call.check(name, 0, 0);
     if (name == "copy") return of;
     List out;
@@ -36,12 +39,13 @@ Value dict_method(const Value& of, const std::string& name) {
     for (const auto& [key, value] : of.as_dict().items)
       out.push_back(name == "items" ? Value::tuple({key, value}) : name == "keys" ? key : value);
     return Value::list(std::move(out));
-  });
+  };
+  return Value::function(name, list, &of);
 }
 
 Value list_method(const Value& of, const std::string& name) {
   if (name != "index" && name != "count") return {};
-  return Value::function(name, [of, name](Call& call) {
+  const auto look = [of, name](Call& call) {
     call.check(name, 1, 1);
     std::int64_t count = 0;
     for (std::size_t i = 0; i < of.as_list().size(); ++i) {
@@ -51,7 +55,8 @@ Value list_method(const Value& of, const std::string& name) {
     }
     if (name == "index") throw TemplateError{"the value is not in the list"};
     return Value::integer(count);
-  });
+  };
+  return Value::function(name, look, &of);
 }
 
 // What transformers' sandbox refuses, too: changing what came in.
@@ -139,9 +144,10 @@ Value range(Call& call) {
 }
 
 Value make_space(Call& call) {
-  auto space = std::make_shared<Space>();
+  auto space = std::make_shared<Space>(call.budget->living);
   for (const Value& from : call.positional) {
     if (!from.is(Type::dict)) throw TemplateError{"namespace takes a dict or named arguments"};
+    call.budget->spend(2 * from.weight());
     for (const auto& [key, value] : from.as_dict().items) space->values[to_text(key, *call.budget).bytes] = value;
   }
   for (const auto& [name, value] : call.named) space->values[name] = value;
@@ -153,9 +159,10 @@ Value make_dict(Call& call) {
   if (!call.positional.empty()) {
     call.check("dict", 1, 1);
     if (!call.positional[0].is(Type::dict)) throw TemplateError{"dict takes a dict or named arguments"};
+    call.budget->spend(2 * call.positional[0].weight());
     out = call.positional[0].as_dict();
   }
-  for (const auto& [name, value] : call.named) out.set(Value::text(name, true), value);
+  for (const auto& [name, value] : call.named) out.set(name, true, value);
   return Value::dict(std::move(out));
 }
 
@@ -194,10 +201,10 @@ Value attribute(const Value& of, const std::string& name, Budget& budget) {
 }
 
 Value subscript(const Value& of, const Value& index, Budget& budget) {
-  budget.spend(1);
+  budget.spend(1 + index.weight());
   if (of.is(Type::undefined)) no_attribute(of, to_text(index, budget).bytes);
   if (of.is(Type::dict)) {
-    if (const Value* item = of.as_dict().find(index)) return *item;
+    if (const Value* item = of.as_dict().find(index, budget)) return *item;
   } else if (of.is_sequence() || of.is(Type::text)) {
     if (index.is(Type::integer) || index.is(Type::boolean)) {
       const auto n = static_cast<std::int64_t>(length(of));
@@ -285,12 +292,19 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Budget& 
   throw TemplateError{"\"" + op + "\" does not work between " + type_name(a) + " and " + type_name(b)};
 }
 
+void spend_on(const Call& call) {
+  for (const Value& value : call.positional) call.budget->spend(value.weight());
+  for (const auto& [name, value] : call.named) call.budget->spend(value.weight());
+}
+
 Value call(const Value& function, Call& arguments) {
   if (function.is(Type::undefined)) undefined_used(function);
   if (!function.is(Type::function)) throw TemplateError{std::string{"a "} + type_name(function) + " cannot be called"};
+  spend_on(arguments);
   arguments.budget->enter();
   Value out = function.as_function().body(arguments);
   arguments.budget->leave();
+  arguments.budget->spend(out.weight());
   return out;
 }
 

@@ -9,8 +9,8 @@ namespace mekik::text::jinja {
 
 namespace {
 
-struct Scope {
-  std::unordered_map<std::string, Value> values;
+struct Scope : Variables {
+  Scope(Living& living, std::shared_ptr<Scope> parent_in) : Variables{living}, parent{std::move(parent_in)} {}
   std::shared_ptr<Scope> parent;  // shared: macros keep the scope they were made in
 };
 using ScopePtr = std::shared_ptr<Scope>;
@@ -45,6 +45,7 @@ class Renderer {
   }
 
   void write(Text& out, const Text& text) {
+    budget_.spend(text.bytes.size() / 16);
     out.append(text);
     budget_.output_bytes += text.bytes.size();
     if (budget_.output_bytes > budget_.max_output_bytes) budget_.spend_bytes(budget_.output_bytes);
@@ -100,7 +101,7 @@ class Renderer {
     return Flow::on;
   }
 
-  static ScopePtr nested(const ScopePtr& parent) { return std::make_shared<Scope>(Scope{{}, parent}); }
+  ScopePtr nested(const ScopePtr& parent) { return std::make_shared<Scope>(budget_.living, parent); }
 
   void assign(const std::vector<std::string>& targets, bool unpack, const Value& value, Scope& scope) {
     if (!unpack) {
@@ -151,9 +152,10 @@ class Renderer {
         const Value* given = call.find(i, parameter);
         inner->values[parameter] = given ? *given : fallback ? value(*fallback, inner) : Value::undefined("parameter " + quoted(parameter));
       }
-      for (const auto& [given, argument] : call.named) {
+      for (const auto& named : call.named) {
+        const std::string& given = named.first;
         const bool known = std::any_of(node.parameters.begin(), node.parameters.end(), [&](const auto& p) { return p.first == given; });
-        if (given == "caller") inner->values["caller"] = argument;
+        if (given == "caller") inner->values["caller"] = named.second;
         else if (!known) throw TemplateError{"the macro " + quoted(name) + " has no parameter " + quoted(given)};
       }
       Text out;
@@ -188,7 +190,7 @@ class Renderer {
   Value loop_value(const Node& node, const List& items, std::size_t i, const ScopePtr& scope, std::int64_t depth,
                    const std::shared_ptr<std::optional<Value>>& last_changed) {
     const auto n = static_cast<std::int64_t>(items.size()), at = static_cast<std::int64_t>(i);
-    auto space = std::make_shared<Space>();
+    auto space = std::make_shared<Space>(budget_.living);
     auto& v = space->values;
     v["index"] = Value::integer(at + 1);
     v["index0"] = Value::integer(at);
@@ -259,7 +261,7 @@ class Renderer {
       }
       case ExprKind::dict: {
         Dict dict;
-        for (std::size_t i = 0; i < e.items.size(); i += 2) dict.set(item(i), item(i + 1));
+        for (std::size_t i = 0; i < e.items.size(); i += 2) dict.set(item(i), item(i + 1), budget_);
         return Value::dict(std::move(dict));
       }
       case ExprKind::attribute:
@@ -351,8 +353,9 @@ Text render(const Body& body, std::unordered_map<std::string, Value> variables, 
   Text out;
   Renderer renderer{budget};
   // The context lies under the template's own variables, as macros see both.
-  const auto context = std::make_shared<Scope>(Scope{std::move(variables), nullptr});
-  renderer.run(body, std::make_shared<Scope>(Scope{{}, context}), out);
+  const auto context = std::make_shared<Scope>(budget.living, nullptr);
+  context->values = std::move(variables);
+  renderer.run(body, std::make_shared<Scope>(budget.living, context), out);
   return out;
 }
 

@@ -1,6 +1,9 @@
 // What Python's str can do.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <unordered_set>
 
 #include "base/text.hpp"
 #include "text/jinja/builtins.hpp"
@@ -21,10 +24,24 @@ std::vector<std::size_t> offsets(std::string_view text) {
 
 }  // namespace
 
+// std::string::find takes quadratic time where text and part are made for it; memmem never does.
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* at = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return at == nullptr ? std::string_view::npos : static_cast<std::size_t>(static_cast<const char*>(at) - text.data());
+}
+
+std::size_t find_last_text(std::string_view text, std::string_view part) {
+  const std::string mirrored{text.rbegin(), text.rend()}, mirrored_part{part.rbegin(), part.rend()};
+  const std::size_t at = find_text(mirrored, mirrored_part);
+  return at == std::string_view::npos ? at : text.size() - at - part.size();
+}
+
 Text pad(const Text& text, std::int64_t width, const Text& fill, int where, Budget& budget) {
   const auto have = static_cast<std::int64_t>(utf8_length(text.bytes));
+  if (utf8_length(fill.bytes) != 1) throw TemplateError{"the fill character must be exactly one character"};
   if (width <= have) return text;
-  budget.spend_bytes(static_cast<std::uint64_t>(width) * fill.bytes.size());
+  budget.spend_bytes(static_cast<std::uint64_t>(width));
   const std::int64_t missing = width - have, left = where < 0 ? 0 : where > 0 ? missing : missing / 2;
   Text out;
   for (std::int64_t i = 0; i < left; ++i) out.append(fill);
@@ -48,11 +65,15 @@ std::int64_t need_integer(const Value& value, const char* what) {
 
 Text strip(const Text& text, const Value* characters, bool left, bool right) {
   const bool given = characters != nullptr && !characters->is(Type::none);
-  const std::string set = given ? need_text(*characters, "strip").bytes : std::string{};
-  const auto drops = [&](std::size_t begin, std::size_t end) {
-    if (given) return set.find(text.bytes.substr(begin, end - begin)) != std::string::npos;
+  std::unordered_set<char32_t> set;
+  if (given) {
+    const std::string& listed = need_text(*characters, "strip").bytes;
+    for (std::size_t at = 0; at < listed.size();) set.insert(next_code_point(listed, at));
+  }
+  const auto drops = [&](std::size_t begin, std::size_t) {
     std::size_t at = begin;
-    return is_white(next_code_point(text.bytes, at));
+    const char32_t c = next_code_point(text.bytes, at);
+    return given ? set.contains(c) : is_white(c);
   };
   std::size_t begin = 0, end = text.bytes.size();
   while (left && begin < end) {
@@ -83,7 +104,7 @@ Text replace(const Text& text, const Text& from, const Text& to, std::int64_t li
     return out;
   }
   for (; limit != 0; --limit) {
-    const std::size_t found = text.bytes.find(from.bytes, at);
+    const std::size_t found = find_text(text.bytes, from.bytes, at);
     if (found == std::string::npos) break;
     out.append(text.sub(at, found - at));
     out.append(to);
@@ -123,13 +144,17 @@ List split(const Text& text, const Value* separator, std::int64_t limit, bool fr
       if (!white && begin == std::string::npos) begin = here;
       if (white && begin != std::string::npos) {
         cuts.emplace_back(begin, here);
+        budget.spend(1);
         begin = std::string::npos;
       }
     }
     if (begin != std::string::npos) cuts.emplace_back(begin, all.bytes.size());
   } else {
     std::size_t at = 0;
-    for (std::size_t found; (found = text.bytes.find(by, at)) != std::string::npos; at = found + by.size()) cuts.emplace_back(at, found);
+    for (std::size_t found; (found = find_text(text.bytes, by, at)) != std::string::npos; at = found + by.size()) {
+      cuts.emplace_back(at, found);
+      budget.spend(1);
+    }
     cuts.emplace_back(at, text.bytes.size());
   }
   const auto pieces = limit < 0 ? cuts.size() : std::min<std::size_t>(cuts.size(), static_cast<std::size_t>(limit) + 1);
@@ -156,6 +181,24 @@ Text join(const List& items, const Text& separator, Budget& budget) {
   return out;
 }
 
+namespace {
+
+// Flags, a width and a precision, as far as printf takes them and its result stays small.
+void check_number_format(const std::string& flags, char kind) {
+  std::size_t at = std::min(flags.find_first_not_of("-+ #0"), flags.size());
+  const auto number = [&] {
+    int value = 0;
+    for (; at < flags.size() && flags[at] >= '0' && flags[at] <= '9'; ++at) value = std::min(value * 10 + (flags[at] - '0'), 1000);
+    return value;
+  };
+  bool good = number() <= 256;
+  if (at < flags.size() && flags[at] == '.') good = ++at && number() <= 256 && good;
+  if (at != flags.size() || !good)
+    throw TemplateError{"the format %" + flags + kind + " is not supported: flags, a width and a precision of at most 256"};
+}
+
+}  // namespace
+
 Text format_percent(const Text& format, const List& arguments, Budget& budget) {
   Text out;
   std::size_t used = 0;
@@ -173,10 +216,10 @@ Text format_percent(const Text& format, const List& arguments, Budget& budget) {
       out.append(Text{"%", {}, true});
       continue;
     }
-    if (flags.size() > 8) throw TemplateError{"a format's width or precision is too long"};
+    check_number_format(flags, kind);
     if (used == arguments.size()) throw TemplateError{"not enough arguments for the format"};
     const Value& value = arguments[used++];
-    char buffer[512];
+    char buffer[1024];  // of the longest: 310 digits, a point and 256 more
     if (kind == 's' || kind == 'r') {
       const Text shown = kind == 's' ? to_text(value, budget) : Text{repr(value, budget), {}, false};
       const bool left = !flags.empty() && flags[0] == '-';
@@ -184,6 +227,7 @@ Text format_percent(const Text& format, const List& arguments, Budget& budget) {
       if (width.find_first_not_of("0123456789") != std::string::npos) throw TemplateError{"unsupported format %" + flags + kind};
       out.append(pad(shown, width.empty() ? 0 : std::stoll(width), Text{" ", {}, true}, left ? -1 : 1, budget));
     } else if ((kind == 'd' || kind == 'i' || kind == 'x' || kind == 'X' || kind == 'o') && value.is_number()) {
+      if (!std::isfinite(value.as_real())) throw TemplateError{real_text(value.as_real()) + " is not a whole number"};
       const auto number = value.is(Type::real) ? static_cast<long long>(std::clamp(value.as_real(), -9e18, 9e18))
                                                : static_cast<long long>(value.as_integer());
       std::snprintf(buffer, sizeof buffer, ("%" + flags + "ll" + (kind == 'i' ? 'd' : kind)).c_str(), number);

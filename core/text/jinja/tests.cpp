@@ -102,7 +102,8 @@ std::string unknown_test(const std::string& name) {
 bool apply_test(const std::string& name, const Value& value, Call& call) {
   const auto it = tests().find(name);
   if (it == tests().end()) throw TemplateError{unknown_test(name)};
-  call.budget->spend(1);
+  call.budget->spend(1 + value.weight());
+  spend_on(call);
   return it->second(value, call);
 }
 

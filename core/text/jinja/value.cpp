@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "text/jinja/builtins.hpp"
 
 namespace mekik::text::jinja {
 
@@ -72,28 +73,42 @@ Value Value::text(Text value) {
   v.object_ = hold(std::move(value));
   return v;
 }
+// Deeper values could not be freed without overflowing the stack.
+void Value::contains(const Value& inner) {
+  nesting_ = std::max(nesting_, inner.nesting_ + 1);
+  if (nesting_ > kMaxNesting) throw TemplateError{"values nest too deeply (limit: " + std::to_string(kMaxNesting) + ")"};
+}
+
 Value Value::list(List items) {
   Value v{Type::list};
+  for (const Value& item : items) v.contains(item);
   v.object_ = hold(std::move(items));
   return v;
 }
 Value Value::tuple(List items) {
   Value v{Type::tuple};
+  for (const Value& item : items) v.contains(item);
   v.object_ = hold(std::move(items));
   return v;
 }
 Value Value::generator(List items) {
   Value v{Type::generator};
+  for (const Value& item : items) v.contains(item);
   v.object_ = hold(std::move(items));
   return v;
 }
 Value Value::dict(Dict items) {
   Value v{Type::dict};
+  for (const auto& [key, value] : items.items) {
+    v.contains(key);
+    v.contains(value);
+  }
   v.object_ = hold(std::move(items));
   return v;
 }
-Value Value::function(std::string name, std::function<Value(Call&)> body) {
+Value Value::function(std::string name, std::function<Value(Call&)> body, const Value* of) {
   Value v{Type::function};
+  if (of != nullptr) v.contains(*of);
   v.object_ = hold(Function{std::move(name), std::move(body)});
   return v;
 }
@@ -124,8 +139,14 @@ Value Value::from_json(const json::value& value, bool trusted) {
     return list(std::move(out));
   }
   Dict out;
-  for (const auto& member : value.as_object()) out.set(text(std::string{member.key()}, trusted), from_json(member.value(), trusted));
+  for (const auto& member : value.as_object()) out.set(member.key(), trusted, from_json(member.value(), trusted));
   return dict(std::move(out));
+}
+
+std::uint64_t Value::weight() const {
+  if (is(Type::text)) return as_text().bytes.size() / 16;
+  if (is(Type::list) || is(Type::tuple) || is(Type::generator)) return as_list().size() / 4;
+  return is(Type::dict) ? as_dict().items.size() : 0;
 }
 
 bool Value::truthy() const {
@@ -155,24 +176,31 @@ const Value* Dict::find(std::string_view key) const {
   return it == by_text_.end() ? nullptr : &items[it->second].second;
 }
 
-const Value* Dict::find(const Value& key) const {
+const Value* Dict::find(const Value& key, Budget& budget) const {
+  budget.spend(key.weight());
   if (key.is(Type::text)) return find(std::string_view{key.as_text().bytes});
-  Budget unbounded;
-  unbounded.max_steps = unbounded.max_output_bytes = ~std::uint64_t{0};
-  unbounded.max_depth = 64;
   for (const auto& [k, v] : items)
-    if (!k.is(Type::text) && equal(k, key, unbounded)) return &v;
+    if (!k.is(Type::text) && equal(k, key, budget)) return &v;
   return nullptr;
 }
 
-void Dict::set(Value key, Value value) {
+void Dict::set(Value key, Value value, Budget& budget) {
   if (key.is(Type::list) || key.is(Type::dict)) throw TemplateError{std::string{"a "} + type_name(key) + " cannot be a key of a dict"};
-  if (const Value* there = find(key)) {
+  if (const Value* there = find(key, budget)) {
     *const_cast<Value*>(there) = std::move(value);
     return;
   }
   if (key.is(Type::text)) by_text_.emplace(key.as_text().bytes, items.size());
   items.emplace_back(std::move(key), std::move(value));
+}
+
+void Dict::set(std::string_view key, bool trusted, Value value) {
+  if (const Value* there = find(key)) {
+    *const_cast<Value*>(there) = std::move(value);
+    return;
+  }
+  by_text_.emplace(key, items.size());
+  items.emplace_back(Value::text(std::string{key}, trusted), std::move(value));
 }
 
 const Value* Call::find(std::size_t position, std::string_view name) const {
@@ -242,6 +270,7 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
     case Type::none:
       return true;
     case Type::text:
+      budget.spend(std::min(a.as_text().bytes.size(), b.as_text().bytes.size()) / 64);
       return a.as_text().bytes == b.as_text().bytes;
     case Type::big_integer:
       return a.hint() == b.hint();
@@ -258,7 +287,7 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
       if (a.as_dict().items.size() != b.as_dict().items.size()) return false;
       budget.enter();
       const bool same = std::all_of(a.as_dict().items.begin(), a.as_dict().items.end(), [&](const auto& item) {
-        const Value* other = b.as_dict().find(item.first);
+        const Value* other = b.as_dict().find(item.first, budget);
         return other != nullptr && equal(item.second, *other, budget);
       });
       budget.leave();
@@ -276,6 +305,7 @@ int compare(const Value& a, const Value& b, Budget& budget) {
     return a.as_real() < b.as_real() ? -1 : a.as_real() > b.as_real() ? 1 : 0;
   }
   if (a.is(Type::text) && b.is(Type::text)) {
+    budget.spend(std::min(a.as_text().bytes.size(), b.as_text().bytes.size()) / 64);
     const int order = a.as_text().bytes.compare(b.as_text().bytes);  // UTF-8 sorts as its code points do
     return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
@@ -294,14 +324,14 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
   switch (container.type()) {
     case Type::text:
       if (!item.is(Type::text)) throw TemplateError{std::string{"'in <str>' needs a str on its left, not "} + type_name(item)};
-      budget.spend(container.as_text().bytes.size() / 16);
-      return container.as_text().bytes.find(item.as_text().bytes) != std::string::npos;
+      budget.spend(container.weight());
+      return find_text(container.as_text().bytes, item.as_text().bytes) != std::string::npos;
     case Type::list:
     case Type::tuple:
     case Type::generator:
       return std::any_of(container.as_list().begin(), container.as_list().end(), [&](const Value& v) { return equal(v, item, budget); });
     case Type::dict:
-      return container.as_dict().find(item) != nullptr;
+      return container.as_dict().find(item, budget) != nullptr;
     case Type::undefined:
       return false;
     default:

@@ -42,6 +42,7 @@ struct Text {
 enum class Type { undefined, none, boolean, integer, big_integer, real, text, list, tuple, generator, dict, function, space, opaque };
 
 class Value;
+struct Budget;
 struct Dict;
 struct Space;
 struct Function;
@@ -63,11 +64,14 @@ class Value {
   // What map, select and their like give: it can be iterated over, and nothing else, as in Jinja.
   static Value generator(List items);
   static Value dict(Dict items);
-  static Value function(std::string name, std::function<Value(struct Call&)> body);
+  // `of`: what the body keeps, when it is the method of a value.
+  static Value function(std::string name, std::function<Value(struct Call&)> body, const Value* of = nullptr);
   static Value space(std::shared_ptr<Space> space);
   static Value opaque(std::string name);  // exists, prints its name, has nothing inside
   // A JSON value of the context. Texts are untrusted unless `trusted`.
   static Value from_json(const json::value& value, bool trusted = false);
+  // How deep values may lie in each other: they are freed by recursion.
+  static constexpr std::uint32_t kMaxNesting = 1000;
 
   Type type() const { return type_; }
   bool is(Type type) const { return type_ == type; }
@@ -84,10 +88,14 @@ class Value {
   bool unsafe() const { return integer_ != 0; }  // undefined: it stands for something that templates may not reach
   const std::string& hint() const;               // undefined, opaque: what it is, for messages
   const void* identity() const { return object_.get(); }
+  // What going through it once costs, in steps.
+  std::uint64_t weight() const;
 
  private:
   explicit Value(Type type) : type_{type} {}
+  void contains(const Value& inner);  // throws TemplateError when that is too deep
   Type type_ = Type::undefined;
+  std::uint32_t nesting_ = 0;
   std::int64_t integer_ = 0;
   double real_ = 0;
   std::shared_ptr<const void> object_;  // shared: values are passed around freely and never change
@@ -95,16 +103,58 @@ class Value {
 
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  const Value* find(const Value& key) const;
+  const Value* find(const Value& key, Budget& budget) const;
   const Value* find(std::string_view key) const;
-  void set(Value key, Value value);  // while it is being made
+  void set(Value key, Value value, Budget& budget);  // while it is being made
+  void set(std::string_view key, bool trusted, Value value);
 
  private:
   std::unordered_map<std::string, std::size_t> by_text_;
 };
 
-struct Space {  // namespace(): the one thing that assignments inside loops can change
+class Variables;
+
+// All variables of one render that are alive. Values count references, which never frees what holds itself, and frees long chains by
+// deep recursion. Variables alone can change, so every circle and every chain that grows leads through some: at the end of the render
+// all are emptied, and what they held is freed one after the other.
+class Living {
+ public:
+  Living() = default;
+  ~Living() { clear(); }
+  Living(const Living&) = delete;
+  Living& operator=(const Living&) = delete;
+  void clear();
+
+ private:
+  friend class Variables;
+  using Values = std::unordered_map<std::string, Value>;
+  void bury(Values values);
+
+  Variables* first_ = nullptr;
+  std::vector<Values> graves_;
+  bool digging_ = false;
+};
+
+// Of a scope or a namespace. Must not outlive `living`.
+class Variables {
+ public:
+  explicit Variables(Living& living);
+  ~Variables();
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
   std::unordered_map<std::string, Value> values;
+
+ private:
+  friend class Living;
+  void unlink();
+
+  Living& living_;
+  Variables *before_ = nullptr, *after_ = nullptr;
+  bool linked_ = true;
+};
+
+struct Space : Variables {  // namespace(): the one thing that assignments inside loops can change
+  using Variables::Variables;
 };
 
 // Counts what rendering uses up, and stops it. One per render.
@@ -114,6 +164,7 @@ struct Budget {
   std::uint64_t max_steps = 0, max_output_bytes = 0;
   std::uint32_t max_depth = 0;
   std::optional<std::int64_t> now;  // seconds since 1970 for strftime_now
+  Living living;
 
   void spend(std::uint64_t steps_used) {
     steps += steps_used;
