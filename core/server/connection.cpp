@@ -52,6 +52,20 @@ MaybeError refuse_early(const Exchange& exchange, const Route& route) {
   return std::nullopt;
 }
 
+ApiError late(const char* what) { return {408, std::string{"the "} + what + " of the request did not arrive in time", "", "timeout", {}}; }
+ApiError http_error(const RequestReader& reader) { return {reader.error().status, reader.error().message, "", "", {}}; }
+
+// The route's own complaints first, then those about the size, then whether there is anything to answer with.
+MaybeError refuse(const Match& match, const Exchange& exchange, const RequestReader& reader, bool serving) {
+  if (match.error) return match.error;
+  MaybeError error;
+  if (match.route != nullptr) error = refuse_early(exchange, *match.route);
+  if (error) return error;
+  if (reader.state() == RequestReader::State::failed) return ApiError{413, reader.error().message, "", "body_too_large", {}};
+  if (match.route == nullptr || !match.route->needs_models || serving) return std::nullopt;
+  return ApiError{503, "the models are still being loaded", "", "loading", {{"Retry-After", "5"}}};
+}
+
 }  // namespace
 
 Connection::Connection(Socket socket, SharedState& shared) : socket_{std::move(socket)}, shared_{shared}, timer_{shared.io} {}
@@ -180,10 +194,10 @@ net::awaitable<bool> Connection::serve_one() {
   const Head none;
   if (!co_await read_head(reader)) {
     if (!timed_out_ || input_.empty()) co_return false;
-    Exchange late{*this, none, request_id(nullptr)};
-    late.forbid_keep_alive();
-    ApiError error{408, "the header of the request did not arrive in time", "", "timeout", {}};
-    co_await late.fail(std::move(error));
+    Exchange answer{*this, none, request_id(nullptr)};
+    answer.forbid_keep_alive();
+    ApiError error = late("header");
+    co_await answer.fail(std::move(error));
     co_return false;
   }
   Exchange exchange{*this, reader.head(), request_id(&reader.head())};
@@ -201,19 +215,16 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
   using State = RequestReader::State;
   exchange.forbid_keep_alive();  // lifted once the whole body is read: else the next request's begin is unknown
   if (reader.state() == State::failed && reader.error().status != 413) {
-    ApiError error{reader.error().status, reader.error().message, "", "", {}};
+    ApiError error = http_error(reader);
     co_await exchange.fail(std::move(error));
     co_return false;
   }
   const Head& head = exchange.head();
   Match match = match_route(head, shared_.key);
-  if (!match.error && match.route != nullptr) match.error = refuse_early(exchange, *match.route);
-  if (!match.error && reader.state() == State::failed) match.error = ApiError{413, reader.error().message, "", "body_too_large", {}};
-  if (!match.error && match.route != nullptr && match.route->needs_models && !shared_.serving)
-    match.error = ApiError{503, "the models are still being loaded", "", "loading", {{"Retry-After", "5"}}};
-  if (match.error) {
+  MaybeError refused = refuse(match, exchange, reader, shared_.serving);
+  if (refused) {
     if (!head.has_body()) exchange.allow_keep_alive();
-    co_await exchange.fail(std::move(*match.error));
+    co_await exchange.fail(std::move(*refused));
     co_return exchange.keep_alive();
   }
   if (head.expects_continue && reader.state() == State::body && input_.empty()) {
@@ -226,13 +237,13 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
     if (reader.state() != State::body) break;
     if (co_await read_more()) continue;
     if (!timed_out_) co_return false;
-    ApiError late{408, "the body of the request did not arrive in time", "", "timeout", {}};
-    co_await exchange.fail(std::move(late));
+    ApiError error = late("body");
+    co_await exchange.fail(std::move(error));
     co_return false;
   }
   disarm();
   if (reader.state() == State::failed) {
-    ApiError error{reader.error().status, reader.error().message, "", "", {}};
+    ApiError error = http_error(reader);
     co_await exchange.fail(std::move(error));
     co_return false;
   }
@@ -244,7 +255,8 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
     co_await exchange.reply(std::move(options));
   } else {
     exchange.set_path_rest(std::move(match.rest));
-    co_await match.route->handler(exchange, reader.take_body());
+    std::string body = reader.take_body();
+    co_await match.route->handler(exchange, std::move(body));
   }
   co_return exchange.keep_alive() && socket_.is_open();
 }

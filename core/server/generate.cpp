@@ -126,6 +126,8 @@ net::awaitable<void> answer_stream(Exchange& exchange, Running& running, openai:
   co_await exchange.end_stream();
 }
 
+ApiError shutting_down(std::string_view id) { return from_status({Code::cancelled, ""}, id); }
+
 openai::Input input_of(Exchange& exchange, std::string_view body) {
   return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr)};
 }
@@ -143,7 +145,7 @@ net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (
   const openai::Input input = input_of(exchange, body);
   const std::function<MaybeError()> work = [&]() -> MaybeError { return prepare(input, prepared); };
   MaybeError error = co_await on_worker(exchange, work);
-  if (!error && exchange.shared().draining) error = from_status({Code::cancelled, ""}, exchange.id());
+  if (!error && exchange.shared().draining) error = shutting_down(exchange.id());
   if (error) {
     co_await exchange.fail(std::move(*error));
     co_return;
