@@ -69,7 +69,8 @@ json::object model_json(const weights::ModelFile& file, bool tensors) {
   return out;
 }
 
-void print_summary(const weights::ModelFile& file) {
+// The status of the tokenizer, which is looked at after the rest.
+Status print_summary(const weights::ModelFile& file) {
   const program::ModelMeta& meta = file.meta();
   std::uint64_t parameters = 0;
   std::vector<std::pair<std::string, std::uint64_t>> types;
@@ -85,16 +86,18 @@ void print_summary(const weights::ModelFile& file) {
   std::printf("%s: %s, %s, %zu tensors, %.1f million parameters\n", meta.path.c_str(), meta.format.c_str(),
               human_bytes(file.file_bytes()).c_str(), meta.tensors.size(), static_cast<double>(parameters) / 1e6);
   for (const auto& [type, bytes] : types) std::printf("  %-8s %s\n", type.c_str(), human_bytes(bytes).c_str());
-  auto metadata = file.tokenizer();
-  if (metadata && !metadata->is_null()) {
-    auto tokenizer = text::Tokenizer::create(*metadata);
-    std::printf("  tokenizer: %s\n", tokenizer ? ((*tokenizer)->kind() + ", " + std::to_string((*tokenizer)->size()) + " tokens").c_str()
-                                               : tokenizer.status().text.c_str());
-  } else {
-    std::printf("  tokenizer: %s\n", metadata ? "none" : metadata.status().text.c_str());
+  const auto metadata = file.tokenizer();
+  Status status = metadata.status();
+  std::string tokenizer = "none";
+  if (status.ok() && !(*metadata).is_null()) {
+    const auto made = text::Tokenizer::create(*metadata);
+    status = made.status();
+    if (made) tokenizer = (*made)->kind() + ", " + std::to_string((*made)->size()) + " tokens";
   }
+  std::printf("  tokenizer: %s\n", status.ok() ? tokenizer.c_str() : "cannot be used");
   auto source = file.chat_template();
   std::printf("  chat template: %s\n", source ? "yes" : "none");
+  return status;
 }
 
 int run_model(const Arguments& arguments) {
@@ -104,7 +107,7 @@ int run_model(const Arguments& arguments) {
     std::puts(json::serialize(model_json(*file, arguments.flag("tensors"))).c_str());
     return kSuccess;
   }
-  print_summary(*file);
+  Status tokenizer = print_summary(*file);
   if (arguments.flag("tensors")) print_tensors(file->meta());
   // What it needs: the page it matches, and whether all of it fits that page.
   auto built = session.pages().build(file->meta(), {});
@@ -116,6 +119,7 @@ int run_model(const Arguments& arguments) {
   for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
   for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
   if (arguments.flag("program")) std::fputs(program::to_text(program).c_str(), stdout);
+  if (!tokenizer.ok()) throw failed(std::move(tokenizer).in(file->meta().path));
   return kSuccess;
 }
 

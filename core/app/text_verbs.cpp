@@ -15,7 +15,9 @@ namespace {
 std::unique_ptr<text::Tokenizer> tokenizer_of(const weights::ModelFile& file) {
   const json::value metadata = need(file.tokenizer());
   if (metadata.is_null()) throw Failure{kFailed, file.meta().path + ": the file has no tokenizer"};
-  return need(text::Tokenizer::create(metadata));
+  auto made = text::Tokenizer::create(metadata);
+  if (!made) throw failed(made.status().in(file.meta().path));
+  return std::move(*made);
 }
 
 // JSON is UTF-8, pieces are bytes: what is no character becomes U+FFFD.
