@@ -25,6 +25,8 @@ endif()
 add_compile_definitions(BOOST_DLL_USE_STD_FS BOOST_ALL_NO_LIB)
 if(MEKIK_SANITIZE)
   add_compile_options(-fsanitize=${MEKIK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_compile_options(-UNDEBUG)  # our assertions, and the standard library's
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${MEKIK_SANITIZE})
 endif()
 set(MEKIK_STRICT -Wconversion -Wno-sign-conversion)
