@@ -147,8 +147,10 @@ Value make_space(Call& call) {
   auto space = std::make_shared<Space>(call.budget->living);
   for (const Value& from : call.positional) {
     if (!from.is(Type::dict)) throw TemplateError{"namespace takes a dict or named arguments"};
-    call.budget->spend(2 * from.weight());
-    for (const auto& [key, value] : from.as_dict().items) space->values[to_text(key, *call.budget).bytes] = value;
+    for (const auto& [key, value] : from.as_dict().items) {
+      call.budget->spend(2 + key.weight());
+      space->values[to_text(key, *call.budget).bytes] = value;
+    }
   }
   for (const auto& [name, value] : call.named) space->values[name] = value;
   return Value::space(std::move(space));

@@ -172,7 +172,7 @@ bool Value::truthy() const {
 }
 
 const Value* Dict::find(std::string_view key) const {
-  const auto it = by_text_.find(std::string{key});
+  const auto it = by_text_.find(key);
   return it == by_text_.end() ? nullptr : &items[it->second].second;
 }
 
@@ -199,8 +199,9 @@ void Dict::set(std::string_view key, bool trusted, Value value) {
     *const_cast<Value*>(there) = std::move(value);
     return;
   }
-  by_text_.emplace(key, items.size());
-  items.emplace_back(Value::text(std::string{key}, trusted), std::move(value));
+  Value own = Value::text(std::string{key}, trusted);
+  by_text_.emplace(own.as_text().bytes, items.size());
+  items.emplace_back(std::move(own), std::move(value));
 }
 
 const Value* Call::find(std::size_t position, std::string_view name) const {

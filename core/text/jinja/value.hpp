@@ -109,7 +109,7 @@ struct Dict {
   void set(std::string_view key, bool trusted, Value value);
 
  private:
-  std::unordered_map<std::string, std::size_t> by_text_;
+  std::unordered_map<std::string_view, std::size_t> by_text_;  // into the keys' own texts
 };
 
 class Variables;

@@ -38,10 +38,12 @@ TEST_CASE("Values nest only so deeply that they can be freed") {
     CHECK(refused(loop + step + " %}{% endfor %}", "nest too deeply"));
   CHECK(rendered("{% set ns = namespace(x=[]) %}{% for i in range(900) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x | length }}") == "1");
   // Variables in a long row are freed one after the other.
-  CHECK(rendered("{% set ns = namespace(f=none) %}{% for i in range(100000) %}{% set before = ns.f %}{% macro f() %}{{ before }}{% endmacro %}"
-                 "{% set ns.f = f %}{% endfor %}{% set ns.f = 1 %}{{ ns.f }}") == "1");
-  CHECK(rendered("{% set ns = namespace(n=none) %}{% for i in range(100000) %}{% set ns.n = namespace(n=ns.n) %}{% endfor %}{% set ns.n = 1 %}"
-                 "{{ ns.n }}") == "1");
+  CHECK(rendered(
+            "{% set ns = namespace(f=none) %}{% for i in range(100000) %}{% set before = ns.f %}{% macro f() %}{{ before }}{% endmacro %}"
+            "{% set ns.f = f %}{% endfor %}{% set ns.f = 1 %}{{ ns.f }}") == "1");
+  CHECK(rendered(
+            "{% set ns = namespace(n=none) %}{% for i in range(100000) %}{% set ns.n = namespace(n=ns.n) %}{% endfor %}{% set ns.n = 1 %}"
+            "{{ ns.n }}") == "1");
 }
 
 TEST_CASE("Sizes that overflow are refused") {
@@ -51,23 +53,26 @@ TEST_CASE("Sizes that overflow are refused") {
   CHECK(refused("{{ '%999s' % 'a' }}", "at most 256"));
   CHECK(refused("{{ '%.99999f' % 1.5 }}", "at most 256"));
   CHECK(refused("{{ '%1.2.3d' % 1 }}", "not supported"));
-  CHECK(refused("{{ '%d' % (1e999 - 1e999) }}", "not a whole number"));
+  CHECK(refused("{{ '%d' % (1e308 * 10 - 1e308 * 10) }}", "not a whole number"));
   CHECK(rendered("{{ '%+06.2f|%-4s|%x' % (2.5, 'a', 255) }}") == "+02.50|a   |ff");
   CHECK(rendered("{{ '%.256f' % 1e308 }}").size() == 309 + 1 + 256);
 }
 
 TEST_CASE("Copies of large texts are work") {
-  const std::string large = "{% set s = 'a,' * 4000000 %}{% set ns = namespace(l=[]) %}";
-  for (const char* copy : {"s | upper", "s.title()", "s | escape", "m()", "s | trim(',')", "dict(d)", "s | list", "s.split(',')", "s.splitlines()"})
-    CHECK(refused(large + "{% set d = {s: 1, s ~ 1: 2} %}{% macro m() %}{{ s }}{% endmacro %}{% for i in range(100000) %}{% set ns.l = ns.l + [" + copy +
-                      "] %}{% endfor %}",
-                  "too much work"));
+  const std::string large = "{% set s = 'a,' * 400000 %}{% set ns = namespace(l=[]) %}";
+  for (const char* copy :
+       {"s | upper", "s.title()", "s | escape", "m()", "s | trim(',')", "dict(d)", "s | list", "s.split(',')", "s.splitlines()"})
+    CHECK(refused(
+        large + "{% set d = {s: 1, s ~ 1: 2} %}{% macro m() %}{{ s }}{% endmacro %}{% for i in range(100000) %}{% set ns.l = ns.l + [" +
+            copy + "] %}{% endfor %}",
+        "too much work"));
 }
 
 TEST_CASE("Comparing and searching take linear time, or are work") {
-  const std::string texts = "{% set a = 'a' * 4000000 %}{% set b = a ~ 'b' %}";
+  const std::string texts = "{% set a = 'a' * 400000 %}{% set b = a ~ 'b' %}";
   CHECK(rendered(texts + "{{ (a ~ a).find(b) }},{{ (a ~ a).rfind('b' ~ a) }},{{ b in a ~ a }},{{ (a ~ a).count(b) }}") == "-1,-1,False,0");
   CHECK(rendered(texts + "{{ (a ~ a).split(b) | length }},{{ (a ~ a).replace(b, '') == a ~ a }},{{ a.strip(b) | length }}") == "1,True,0");
   CHECK(refused(texts + "{% for i in range(100000) %}{{ a ~ 'c' == b }}{% endfor %}", "too much work"));
-  CHECK(refused("{% set l = range(50000) %}{% set x = {} %}{% for i in l %}{% set x = {1: 1, (l, i): 2, (l, 0): 3} %}{% endfor %}", "too much work"));
+  CHECK(refused("{% set l = range(50000) %}{% set x = {} %}{% for i in l %}{% set x = {1: 1, (l, i): 2, (l, 0): 3} %}{% endfor %}",
+                "too much work"));
 }
