@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building needs, and only those that are missing. With "test" also what the tests need.
+# With "fuzz" also what the preset fuzz needs.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config ccache mold git
@@ -9,6 +10,8 @@ packages=(g++ cmake ninja-build pkg-config ccache mold git
 if [ "${1:-}" = test ]; then
   packages+=(catch2 python3-venv clang-format-14)
 fi
+
+[ "${1:-}" != fuzz ] || packages+=(clang libclang-rt-14-dev)
 
 if ! command -v dpkg-query >/dev/null; then
   for tool in cmake ninja g++ pkg-config python3; do
