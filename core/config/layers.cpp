@@ -77,6 +77,10 @@ bool parse_override(const std::string& text, Value& out, Diagnostics& diagnostic
     diagnostics.error({source, 1, 1}, "--set takes key.path=value, for instance scheduler.max_batch_tokens=256");
     return false;
   }
+  if (!is_utf8(text)) {  // a bare word would take the bytes as they are
+    diagnostics.error({source, 1, 1}, "--set takes UTF-8 text");
+    return false;
+  }
   if (text.find('\n') != std::string::npos) {
     diagnostics.error({source, 1, 1}, "--set takes one line");
     return false;
