@@ -14,22 +14,10 @@ constexpr std::uint64_t kHugePage = 2u << 20;
 
 }  // namespace
 
-Arena::Arena(std::uint64_t bytes, const char* tag) {
-  if (bytes == 0) return;
-  const std::uint64_t align = bytes >= kHugePage ? kHugePage : 128;
-  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
-  void* data = memory != nullptr ? memory->alloc(host, bytes, align, tag) : std::aligned_alloc(align, round_up(bytes, align));
-  if (data == nullptr) throw Error{MEKIK_E_NO_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of " + tag};
-  data_.reset(static_cast<std::uint8_t*>(data));
+Arena::Arena(std::uint64_t bytes, const char* tag) : HostMemory{bytes, bytes >= kHugePage ? kHugePage : 128, tag} {
 #if defined(MADV_HUGEPAGE)
-  if (align == kHugePage) madvise(data, bytes, MADV_HUGEPAGE);  // refused where the kernel has none: then small pages do
+  if (bytes >= kHugePage) madvise(data(), bytes, MADV_HUGEPAGE);  // refused where the kernel has none: then small pages do
 #endif
-}
-
-void Arena::Release::operator()(std::uint8_t* data) const {
-  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
-  if (memory != nullptr) memory->release(host, data);
-  else std::free(data);
 }
 
 Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& limits)

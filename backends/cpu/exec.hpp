@@ -1,6 +1,6 @@
 // A compiled program with its weights and states, and the device it belongs to.
 #pragma once
-#include <mekik/plugin.hpp>
+#include <mekik/backend.hpp>
 #include <mekik/program.hpp>
 
 #include <memory>
@@ -21,18 +21,12 @@ struct Device {
   Device(const Kernels& kernels, bool exact, std::uint32_t threads) : settings{&kernels, exact, threads}, team{threads} {}
 };
 
-// Host memory from the host's accounting where it offers that, in huge pages where it is large. Throws Error{MEKIK_E_NO_MEMORY}.
-class Arena {
+// Host memory, in huge pages where it is large. Throws Error{MEKIK_E_NO_MEMORY}.
+class Arena : public HostMemory {
  public:
   Arena() = default;
   Arena(std::uint64_t bytes, const char* tag);
-  std::uint8_t* data() const { return data_.get(); }
-
- private:
-  struct Release {
-    void operator()(std::uint8_t* data) const;
-  };
-  std::unique_ptr<std::uint8_t[], Release> data_;
+  std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(HostMemory::data()); }
 };
 
 // A tensor in memory: row r at data + r * stride numbers.

@@ -1,6 +1,6 @@
 // The backend `reference`: the reference operations as a plugin. Slow and exact: what every other backend is measured by.
 #include <unistd.h>
-#include <mekik/plugin.hpp>
+#include <mekik/backend.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,6 @@ namespace mekik::reference_backend {
 namespace {
 
 struct Device {};
-Exec& exec_of(mekik_exec* exec) { return *reinterpret_cast<Exec*>(exec); }
 
 mekik_status probe(std::uint32_t index, mekik_device_info* out) {
   if (index != 0) return report(MEKIK_E_INVALID, "the backend reference has one device");
@@ -66,45 +65,25 @@ mekik_status plan(mekik_device*, const mekik_program* program, const mekik_limit
 mekik_status compile(mekik_device*, const mekik_program* program, const mekik_limits* limits, mekik_exec** out) {
   return guard([&] { *out = reinterpret_cast<mekik_exec*>(new Exec{*program, *limits}); });
 }
-void exec_free(mekik_exec* exec) { delete reinterpret_cast<Exec*>(exec); }
+using Calls = ExecCalls<Exec>;
+constexpr mekik_backend kTable{sizeof(mekik_backend),
+                               0,
+                               probe,
+                               open,
+                               close,
+                               supports,
+                               plan,
+                               compile,
+                               Calls::exec_free,
+                               Calls::weight,
+                               Calls::no_adapter,
+                               Calls::submit,
+                               Calls::move,
+                               Calls::state_read,
+                               Calls::state_write,
+                               Calls::wait};
 
-mekik_status weight(mekik_exec* exec, const mekik_weight* w) {
-  mekik_status answered = MEKIK_OK;  // the host's own reason stands when its rows() failed
-  const mekik_status status = guard([&] { answered = exec_of(exec).weight(*w); });
-  return status != MEKIK_OK ? status : answered;
-}
-mekik_status adapter(mekik_exec*, std::uint32_t, const mekik_weight*, std::uint32_t, std::uint32_t) {
-  return report(MEKIK_E_UNSUPPORTED, "the backend reference has no adapters");
-}
-mekik_status submit(mekik_exec* exec, const mekik_batch* batch, std::uint64_t* ticket) {
-  return guard([&] { *ticket = exec_of(exec).submit(*batch); });
-}
-mekik_status move(mekik_exec* exec, const mekik_move* moves, std::uint32_t n, std::uint32_t size, std::uint64_t* ticket) {
-  return guard([&] { *ticket = exec_of(exec).move({moves, n, size}); });
-}
-mekik_status state_read(mekik_exec* exec, std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes,
-                        std::uint64_t* ticket) {
-  return guard([&] { *ticket = exec_of(exec).read(what, group, id, to, bytes); });
-}
-mekik_status state_write(mekik_exec* exec, std::uint32_t what, std::uint32_t group, std::int32_t id, const void* from, std::uint64_t bytes,
-                         std::uint64_t* ticket) {
-  return guard([&] { *ticket = exec_of(exec).write(what, group, id, from, bytes); });
-}
-mekik_status wait(mekik_exec* exec, std::uint64_t ticket, std::uint64_t) {
-  if (exec_of(exec).completed(ticket)) return MEKIK_OK;
-  return report(MEKIK_E_INVALID, "ticket " + std::to_string(ticket) + " was never given out");
-}
-
-constexpr mekik_backend kTable{
-    sizeof(mekik_backend), 0,   probe, open, close, supports, plan, compile, exec_free, weight, adapter, submit, move, state_read,
-    state_write,           wait};
-
-constexpr mekik_kv_form kForms[] = {{"f16", "half precision", MEKIK_F16, 0, 16},
-                                    {"bf16", "bfloat16", MEKIK_BF16, 0, 16},
-                                    {"f32", "single precision, as computed", MEKIK_F32, 0, 32}};
-constexpr mekik_backend_kv kKv{sizeof(mekik_backend_kv), std::size(kForms), sizeof(mekik_kv_form), 0, kForms};
-
-const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kKv : nullptr; }
+const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kFloatKv : nullptr; }
 
 constexpr std::array<mekik_option, 0> kOptions{};
 

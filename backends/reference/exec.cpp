@@ -1,6 +1,5 @@
 #include "exec.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "reference/check.hpp"
@@ -9,6 +8,8 @@ namespace mekik::reference_backend {
 
 namespace {
 
+constexpr std::uint64_t kAlign = 64;
+
 std::string quoted(const ProgramReader& program, std::uint32_t i) { return "\"" + std::string{program.name(i)} + "\""; }
 
 void run_on_host(std::uint32_t n, void (*fn)(void*, std::uint32_t), void* ctx) {
@@ -16,20 +17,6 @@ void run_on_host(std::uint32_t n, void (*fn)(void*, std::uint32_t), void* ctx) {
 }
 
 }  // namespace
-
-Buffer::Buffer(std::uint64_t bytes, const char* tag) {
-  if (bytes == 0) return;
-  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
-  void* data = memory != nullptr ? memory->alloc(host, bytes, 64, tag) : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (data == nullptr) throw Error{MEKIK_E_NO_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of " + tag};
-  data_.reset(static_cast<std::byte*>(data));
-}
-
-void Buffer::Release::operator()(std::byte* data) const {
-  const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
-  if (memory != nullptr) memory->release(host, data);
-  else std::free(data);
-}
 
 Exec::Exec(const mekik_program& program, const mekik_limits& limits)
     : copy_{(static_cast<void>(lay_out(program, limits)), program)},
@@ -40,11 +27,11 @@ Exec::Exec(const mekik_program& program, const mekik_limits& limits)
   const std::uint64_t all = layout_.all_weight_bytes + layout_.work_bytes() + layout_.kv_bytes + slot_pool;
   if (limits.device_bytes != 0 && all > limits.device_bytes)
     throw Error{MEKIK_E_NO_MEMORY, std::to_string(all) + " bytes are needed, " + std::to_string(limits.device_bytes) + " are allowed"};
-  arena_ = Buffer{layout_.work_bytes(), "activations"};
-  slots_ = Buffer{slot_pool, "states"};
+  arena_ = HostMemory{layout_.work_bytes(), kAlign, "activations"};
+  slots_ = HostMemory{slot_pool, kAlign, "states"};
   if (slot_pool != 0) std::memset(slots_.data(), 0xFF, slot_pool);  // all ones is NaN: a state read before it is written shows
   for (std::uint32_t g = 0; g < program.n_groups; ++g) {
-    pools_.emplace_back(layout_.block_bytes[g] * limits.n_blocks[g], "kv");
+    pools_.emplace_back(layout_.block_bytes[g] * limits.n_blocks[g], kAlign, "kv");
     if (pools_[g].data() != nullptr) std::memset(pools_[g].data(), 0xFF, layout_.block_bytes[g] * limits.n_blocks[g]);
   }
   weight_memory_.resize(program_.n_tensors());
@@ -80,7 +67,7 @@ mekik_status Exec::weight(const mekik_weight& w) {
   const std::uint64_t bytes = reference::Weight::bytes(*w.form);
   if (bytes != layout_.weight_bytes[w.tensor] || w.form->experts * w.form->n * w.form->k != whole_size(program_.tensor(w.tensor)))
     throw Error{MEKIK_E_INVALID, "weight " + name + " does not come in the form of the plan"};
-  Buffer memory{bytes, "weights"};
+  HostMemory memory{bytes, kAlign, "weights"};
   auto weight = std::make_unique<reference::Weight>(*w.form, memory.data());
   for (std::uint64_t e = 0; e < w.form->experts; ++e) {
     const mekik_form_rows rows = weight->expert(e);
@@ -185,7 +172,7 @@ void Exec::copy(const mekik_move& m) {
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
     const mekik_tensor& t = program_.tensor(i);
     if (t.role != MEKIK_ROLE_STATE || t.group != m.group) continue;
-    const std::uint64_t row = row_size(t) * reference::num_size(reference::kv_num(t.scheme)), block = layout_.block_bytes[m.group];
+    const std::uint64_t row = row_size(t) * num_size(reference::kv_num(t.scheme)), block = layout_.block_bytes[m.group];
     std::byte* base = pools_[m.group].data() + layout_.offset[i];
     std::memmove(base + static_cast<std::uint64_t>(m.to) * block + m.to_row * row,
                  base + static_cast<std::uint64_t>(m.from) * block + m.from_row * row, m.n_rows * row);

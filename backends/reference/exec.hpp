@@ -1,5 +1,7 @@
 // A compiled program with its weights and states.
 #pragma once
+#include <mekik/backend.hpp>
+
 #include <memory>
 #include <vector>
 
@@ -10,20 +12,6 @@ namespace mekik::reference_backend {
 
 inline constexpr std::uint64_t kUses =
     MEKIK_USE_TREE | MEKIK_USE_STATE_OUT | MEKIK_USE_EMBEDS | MEKIK_USE_AXES | MEKIK_USE_SPANS | MEKIK_USE_HIDDEN;
-
-// Host memory, counted by the host where it offers to. Throws Error{MEKIK_E_NO_MEMORY}.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(std::uint64_t bytes, const char* tag);
-  std::byte* data() const { return data_.get(); }
-
- private:
-  struct Release {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte[], Release> data_;
-};
 
 // Calls follow mekik_backend; each throws Error and then has changed nothing.
 class Exec {
@@ -47,8 +35,8 @@ class Exec {
   ProgramReader program_;
   mekik_limits limits_;
   Layout layout_;
-  Buffer arena_, slots_;
-  std::vector<Buffer> pools_, weight_memory_;  // by group; by tensor
+  HostMemory arena_, slots_;
+  std::vector<HostMemory> pools_, weight_memory_;  // by group; by tensor
   std::vector<std::unique_ptr<reference::Weight>> weights_;
   reference::Memory memory_;
   std::vector<std::uint32_t> seq_of_;

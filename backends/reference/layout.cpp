@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string>
 
+#include <mekik/numbers.hpp>
 #include "reference/check.hpp"
 #include "reference/form.hpp"
-#include "reference/numbers.hpp"
 #include "reference/rows.hpp"
 
 namespace mekik::reference_backend {
@@ -127,7 +127,7 @@ void place_states(const ProgramReader& program, const mekik_limits& limits, Layo
       if (num == 0)
         throw Error{MEKIK_E_UNSUPPORTED, "state \"" + std::string{program.name(i)} + "\": this backend stores f16, bf16 and f32"};
       layout.offset[i] = layout.block_bytes[t.group];
-      layout.block_bytes[t.group] += padded(times(times(limits.block_tokens, row_size(t)), reference::num_size(num)));
+      layout.block_bytes[t.group] += padded(times(times(limits.block_tokens, row_size(t)), num_size(num)));
     } else if (t.role == MEKIK_ROLE_SLOT) {
       layout.has_slots = true;
       layout.offset[i] = layout.slot_bytes;

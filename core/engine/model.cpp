@@ -41,7 +41,7 @@ struct Model::Impl {
   Status open_device(plugin::Registry& registry);
   Status check_kv_form();
   Status build(plugin::Registry& registry, const program::Pages& pages);
-  bool supports(const program::Program& candidate, std::uint32_t op);
+  program::Supports supports(const program::Program& candidate);
 };
 
 Status Model::Impl::open_file(plugin::Registry& registry) {
@@ -107,9 +107,9 @@ Status Model::Impl::check_kv_form() {
                  (names.empty() ? "no state" : join(names, ", ")));
 }
 
-bool Model::Impl::supports(const program::Program& candidate, std::uint32_t op) {
-  const program::ProgramView view{candidate, store->forms()};
-  return backend().supports(device, view.get(), op) != 0;
+program::Supports Model::Impl::supports(const program::Program& candidate) {
+  const auto view = std::make_shared<program::ProgramView>(candidate, store->forms());  // shared: std::function copies
+  return [this, view](std::uint32_t op) { return backend().supports(device, view->get(), op) != 0; };
 }
 
 Status Model::Impl::build(plugin::Registry& registry, const program::Pages& pages) {
@@ -128,11 +128,9 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
   store = std::move(opened);
   for (program::Tensor& tensor : program.tensors)
     if (tensor.weight >= 0) tensor.scheme = store->scheme(static_cast<std::size_t>(tensor.weight));
-  // One view for all questions: lower() asks about the operations of the program it was given, and rebuilds it only on a "no".
-  MEKIK_TRY(lowered,
-            program::lower(
-                std::move(program), pipeline.backend.name, [this](const program::Program& p, std::uint32_t op) { return supports(p, op); },
-                [] { return plugin::take_failure(); }));
+  MEKIK_TRY(lowered, program::lower(
+                         std::move(program), pipeline.backend.name, [this](const program::Program& p) { return supports(p); },
+                         [] { return plugin::take_failure(); }));
   program = std::move(lowered);
   MEKIK_CHECK_OK(program::verify(program).in("internal: the lowered program"));
   for (const std::vector<std::string>& list : {program.assumed, program.notes, store->notes()})

@@ -136,10 +136,10 @@ class Decomposer {
   std::vector<Op>& out_;
 };
 
-Status refusal(const Program& program, std::uint32_t op, std::string_view backend,
-               const std::function<bool(const Program&, std::uint32_t op)>& supports, const std::function<std::string()>& why) {
+Status refusal(const Program& program, std::uint32_t op, std::string_view backend, const Supports& supports,
+               const std::function<std::string()>& why) {
   const OpInfo* info = op_info(program.ops[op].code);
-  const bool asked_again = supports(program, op);  // so that `why` speaks of this operation
+  const bool asked_again = supports(op);  // so that `why` speaks of this operation
   const std::string reason = asked_again ? std::string{} : why();
   return unsupported("backend " + mekik::quoted(backend) + " cannot run " + (info != nullptr ? info->name : "an unknown operation") +
                      " (layer " + std::to_string(program.ops[op].layer) + " of page " + program.page + ")" +
@@ -148,13 +148,14 @@ Status refusal(const Program& program, std::uint32_t op, std::string_view backen
 
 }  // namespace
 
-Result<Program> lower(Program program, std::string_view backend, const std::function<bool(const Program&, std::uint32_t op)>& supports,
+Result<Program> lower(Program program, std::string_view backend, const std::function<Supports(const Program&)>& ask,
                       const std::function<std::string()>& why) {
   std::vector<bool> asked(program.ops.size(), false);
   for (;;) {  // what a composite is made of may be composite itself; each round has fewer of them
+    const Supports supports = ask(program);
     std::vector<std::uint32_t> refused;
     for (std::uint32_t i = 0; i < program.ops.size(); ++i)
-      if (!asked[i] && !supports(program, i)) refused.push_back(i);
+      if (!asked[i] && !supports(i)) refused.push_back(i);
     if (refused.empty()) return program;
     for (const std::uint32_t i : refused)
       if (program.ops[i].code < op_glu || program.ops[i].code > op_moe_ffn) return refusal(program, i, backend, supports, why);

@@ -120,9 +120,11 @@ class ProgramView {
 // The passes. Each is a pure function; `verify` is run after every one of them in tests.
 Program fold(Program program);
 Status verify(const Program& program);
-// Composites for which `supports(program, op index)` is false become their decomposition. An operation that is no composite and not
-// supported is an error naming the operation, the layer and `backend`, with the reason that `why` returns.
-Result<Program> lower(Program program, std::string_view backend, const std::function<bool(const Program&, std::uint32_t op)>& supports,
+// Composites that a backend does not support become their decomposition: `ask(program)` answers for the operations of that program, by
+// index, as long as the program is unchanged. An operation that is no composite and not supported is an error naming the operation, the
+// layer and `backend`, with the reason that `why` returns.
+using Supports = std::function<bool(std::uint32_t op)>;
+Result<Program> lower(Program program, std::string_view backend, const std::function<Supports(const Program&)>& ask,
                       const std::function<std::string()>& why);
 // The program as text, one operation a line: `mekik model FILE --program`.
 std::string to_text(const Program& program);

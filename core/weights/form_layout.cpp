@@ -1,7 +1,8 @@
 #include "weights/form_layout.hpp"
 
+#include <mekik/numbers.hpp>
+
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace mekik::weights {
@@ -16,71 +17,21 @@ bool same_array(const T* a, const T* b, std::uint64_t n) {
   return a != nullptr && b != nullptr && std::memcmp(a, b, n * sizeof(T)) == 0;
 }
 
-std::uint16_t to_f16(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return static_cast<std::uint16_t>(sign | 0x7E00u | ((magnitude >> 13) & 0x3FFu));
-  if (magnitude >= 0x477FF000u) return static_cast<std::uint16_t>(sign | 0x7C00u);
-  if (magnitude >= 0x38800000u) {
-    const std::uint32_t rounded = magnitude + 0xFFFu + ((magnitude >> 13) & 1u);
-    return static_cast<std::uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
-  }
-  // Subnormal: a multiple of 2^-24. Adding 0.5 leaves that multiple, rounded, in the low bits.
-  const float aligned = std::fabs(value) + 0.5f;
-  std::uint32_t low;
-  std::memcpy(&low, &aligned, sizeof low);
-  return static_cast<std::uint16_t>(sign | (low - 0x3F000000u));
-}
-
-std::uint16_t to_bf16(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
-
 }  // namespace
-
-std::size_t num_bytes(std::uint32_t num) {
-  switch (num) {
-    case MEKIK_F32:
-    case MEKIK_I32:
-      return 4;
-    case MEKIK_F16:
-    case MEKIK_BF16:
-    case MEKIK_I16:
-      return 2;
-    case MEKIK_F64:
-    case MEKIK_I64:
-      return 8;
-    case MEKIK_E8M0:
-    case MEKIK_E8M0_HALF:
-    case MEKIK_UE4M3:
-    case MEKIK_I8:
-    case MEKIK_U8:
-    case MEKIK_E4M3:
-    case MEKIK_E5M2:
-      return 1;
-    default:
-      return 0;
-  }
-}
 
 FormLayout::FormLayout(const mekik_form& form) : group_n{std::max(form.group_n, 1u)} {
   if (form.kind == MEKIK_FORM_FLOAT) {
-    members[6] = {form.k * num_bytes(form.kept_num), false};
+    members[6] = {form.k * num_size(form.kept_num), false};
     return;
   }
   const std::uint64_t groups = round_up_divide(form.k, form.group_k), supers = round_up_divide(form.k, form.super_k);
   members[0] = {form.k, false};
-  members[1] = {groups * num_bytes(form.scale_num), true};
-  members[2] = {supers * num_bytes(form.super_num), true};
-  members[3] = {groups * num_bytes(form.min_num), true};
-  members[4] = {supers * num_bytes(form.super_min_num), true};
-  members[5] = {groups * num_bytes(form.zero_num), true};
-  members[6] = {form.n_kept * num_bytes(form.kept_num), false};
+  members[1] = {groups * num_size(form.scale_num), true};
+  members[2] = {supers * num_size(form.super_num), true};
+  members[3] = {groups * num_size(form.min_num), true};
+  members[4] = {supers * num_size(form.super_min_num), true};
+  members[5] = {groups * num_size(form.zero_num), true};
+  members[6] = {form.n_kept * num_size(form.kept_num), false};
 }
 
 std::size_t FormLayout::bytes(std::uint64_t rows) const {

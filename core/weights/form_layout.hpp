@@ -8,8 +8,6 @@
 
 namespace mekik::weights {
 
-std::size_t num_bytes(std::uint32_t num);  // of one number; 0 for 0
-
 // One member of mekik_form_rows: bytes for each row of codes, or for each row of groups.
 struct Member {
   std::size_t row_bytes = 0;  // 0: absent

@@ -1,5 +1,7 @@
 #include "weights/gather.hpp"
 
+#include <mekik/numbers.hpp>
+
 #include <algorithm>
 #include <cstring>
 
@@ -32,17 +34,17 @@ std::size_t cut_offset(const mekik_form& form, std::size_t i, std::uint64_t colu
     case 0:
       return column0;
     case 1:
-      return groups * num_bytes(form.scale_num);
+      return groups * num_size(form.scale_num);
     case 2:
-      return supers * num_bytes(form.super_num);
+      return supers * num_size(form.super_num);
     case 3:
-      return groups * num_bytes(form.min_num);
+      return groups * num_size(form.min_num);
     case 4:
-      return supers * num_bytes(form.super_min_num);
+      return supers * num_size(form.super_min_num);
     case 5:
-      return groups * num_bytes(form.zero_num);
+      return groups * num_size(form.zero_num);
     default:
-      return form.kind == MEKIK_FORM_FLOAT ? column0 * num_bytes(form.kept_num) : 0;
+      return form.kind == MEKIK_FORM_FLOAT ? column0 * num_size(form.kept_num) : 0;
   }
 }
 

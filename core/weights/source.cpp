@@ -1,5 +1,7 @@
 #include "weights/source.hpp"
 
+#include <mekik/numbers.hpp>
+
 #include <algorithm>
 
 namespace mekik::weights {
@@ -89,15 +91,15 @@ Status Source::check_form() const {
   };
   if (form_.experts != parts_.experts || form_.n != parts_.n || form_.k != parts_.k) return bad("shape differs from the tensor's");
   if (form_.row_step == 0 || form_.group_n == 0 || form_.row_step % form_.group_n != 0) return bad("row_step is no multiple of group_n");
-  if (form_.kind == MEKIK_FORM_FLOAT) return num_bytes(form_.kept_num) != 0 ? Status{} : bad("kept_num is unknown");
+  if (form_.kind == MEKIK_FORM_FLOAT) return num_size(form_.kept_num) != 0 ? Status{} : bad("kept_num is unknown");
   if (form_.kind != MEKIK_FORM_AFFINE && form_.kind != MEKIK_FORM_CODEBOOK) return bad("kind is unknown");
   if (form_.bits < 1 || form_.bits > 8) return bad("codes have not 1 to 8 bits");
-  if (form_.group_k == 0 || num_bytes(form_.scale_num) == 0) return bad("scales are missing");
-  if (form_.super_k != 0 && (form_.super_k % form_.group_k != 0 || num_bytes(form_.super_num) == 0))
+  if (form_.group_k == 0 || num_size(form_.scale_num) == 0) return bad("scales are missing");
+  if (form_.super_k != 0 && (form_.super_k % form_.group_k != 0 || num_size(form_.super_num) == 0))
     return bad("supers do not fit its groups");
   if (form_.kind == MEKIK_FORM_CODEBOOK && (form_.table == nullptr || form_.n_table == 0 || form_.n_table > 256))
     return bad("table is missing");
-  if (form_.n_kept != 0 && (form_.kept_k == nullptr || num_bytes(form_.kept_num) == 0)) return bad("kept columns are missing");
+  if (form_.n_kept != 0 && (form_.kept_k == nullptr || num_size(form_.kept_num) == 0)) return bad("kept columns are missing");
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "weights/store.hpp"
 
+#include <mekik/numbers.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -113,7 +115,7 @@ struct Weight {
       const std::uint64_t end = std::min(b, a + panel), count = (end - a) * recipe->k;
       MEKIK_CHECK_OK(decode(a, end, buffer.data()));
       convert_floats(buffer.data(), count, form.kept_num, to);
-      to += count * num_bytes(form.kept_num);
+      to += count * num_size(form.kept_num);
     }
     return {};
   }

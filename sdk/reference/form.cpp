@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/numbers.hpp"
+#include <mekik/numbers.hpp>
 
 namespace mekik::reference {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reference/numbers.hpp"
+#include <mekik/numbers.hpp>
 
 namespace mekik::reference {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "reference/numbers.hpp"
+#include <mekik/numbers.hpp>
 
 namespace mekik::test {
 
@@ -61,7 +61,7 @@ std::vector<float> table_of(const std::string& name) {
   if (name == "nf4")
     for (int i = 0; i < 16; ++i) table.push_back(std::sin(0.2f * static_cast<float>(i - 8)));
   if (name == "fp8_128")
-    for (int i = 0; i < 256; ++i) table.push_back(reference::from_e4m3(static_cast<std::uint8_t>((i & 0x7F) == 0x7F ? 0 : i)));
+    for (int i = 0; i < 256; ++i) table.push_back(from_e4m3(static_cast<std::uint8_t>((i & 0x7F) == 0x7F ? 0 : i)));
   return table;
 }
 
@@ -71,7 +71,7 @@ void put(std::uint32_t num, void* array, std::size_t i, float value) {
   if (num == MEKIK_E8M0) bytes[i] = static_cast<std::uint8_t>(127 + std::lround(std::log2(value)));
   else if (num == MEKIK_UE4M3) bytes[i] = static_cast<std::uint8_t>(std::clamp(std::lround(8 * (std::log2(value) + 7)), 0l, 125l));
   else if (num == MEKIK_U8 || num == MEKIK_I8) bytes[i] = static_cast<std::uint8_t>(value);
-  else reference::store_num(num, array, i, value);
+  else store_num(num, array, i, value);
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ TestWeight::TestWeight(std::vector<float> values, std::uint64_t experts, std::ui
   form_.experts = experts, form_.n = n, form_.k = k;
   allocate();
   for (std::uint64_t e = 0; e < experts; ++e)
-    for (std::uint64_t i = 0; i < n * k; ++i) reference::store_num(num, weight_->expert(e).kept, i, values[e * n * k + i]);
+    for (std::uint64_t i = 0; i < n * k; ++i) store_num(num, weight_->expert(e).kept, i, values[e * n * k + i]);
 }
 
 void TestWeight::allocate() {
@@ -137,8 +137,8 @@ void TestWeight::fill(Random& random) {
   for (std::uint64_t e = 0; e < form_.experts; ++e) {
     const mekik_form_rows r = weight_->expert(e);
     const reference::FormBytes b = reference::form_bytes(form_, form_.n);
-    const auto count = [](std::size_t bytes, std::uint32_t num) { return num != 0 ? bytes / reference::num_size(num) : 0; };
-    for (std::size_t i = 0; i < count(b.kept, form_.kept_num); ++i) reference::store_num(form_.kept_num, r.kept, i, size * normal(random));
+    const auto count = [](std::size_t bytes, std::uint32_t num) { return num != 0 ? bytes / num_size(num) : 0; };
+    for (std::size_t i = 0; i < count(b.kept, form_.kept_num); ++i) store_num(form_.kept_num, r.kept, i, size * normal(random));
     if (form_.kind == MEKIK_FORM_FLOAT) continue;
     const float step = size / reach(*spec) * 2, small = form_.super_k != 0 ? 32.0f : step;
     const std::uint64_t codes = form_.kind == MEKIK_FORM_CODEBOOK ? table_.size() : std::uint64_t{1} << form_.bits;

@@ -241,7 +241,7 @@ void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std
       for (std::uint32_t i = 0; i < n; i += 64) {
         const std::uint32_t count = std::min(64u, n - i);
         k.cast(to, x + i, count, half);
-        for (std::uint32_t j = 0; j < count; ++j) y[i + j] = widen(to == Num::f16 ? MEKIK_F16 : MEKIK_BF16, half, j);
+        for (std::uint32_t j = 0; j < count; ++j) y[i + j] = load_num(to == Num::f16 ? MEKIK_F16 : MEKIK_BF16, half, j);
       }
       return;
     }

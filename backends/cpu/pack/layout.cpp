@@ -137,7 +137,7 @@ std::string why_not_packed(const mekik_form& f) {
   if (f.kind != MEKIK_FORM_AFFINE && f.kind != MEKIK_FORM_CODEBOOK) return "its form is of an unknown kind";
   if (f.bits < 1 || f.bits > 8) return "its codes have neither 1 to 8 bits";
   if (f.group_k == 0 || f.group_n == 0) return "its groups are empty";
-  if (bytes_of(f.scale_num) == 0) return "its scales are of an unknown number type";
+  if (num_size(f.scale_num) == 0) return "its scales are of an unknown number type";
   if (f.super_k != 0 && f.super_k % f.group_k != 0) return "its super-groups are not whole groups";
   if (f.kind == MEKIK_FORM_CODEBOOK && (f.table == nullptr || f.n_table == 0 || f.n_table > 256))
     return "its table has neither 1 to 256 values";

@@ -20,24 +20,6 @@ RowShape shape_of(const mekik_form& f, std::uint64_t rows) {
   return {rows * f.k, tall * ceil_div(f.k, f.group_k), f.super_k != 0 ? tall * ceil_div(f.k, f.super_k) : 0, rows * f.n_kept};
 }
 
-float round_to(std::uint32_t num, float x) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  if (num == MEKIK_BF16) {
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return x;
-    bits = (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;
-    std::memcpy(&x, &bits, sizeof bits);
-    return x;
-  }
-  if (num == MEKIK_F16) {
-    alignas(64) float in[16] = {x};
-    std::uint16_t half = 0;
-    portable_kernels().cast(Num::f16, in, 1, &half);
-    return widen(MEKIK_F16, &half, 0);
-  }
-  return x;
-}
-
 // Stores a value that the type holds exactly.
 void put_number(Num n, std::uint8_t* at, std::uint64_t index, float x) {
   switch (n) {
@@ -46,12 +28,11 @@ void put_number(Num n, std::uint8_t* at, std::uint64_t index, float x) {
       at[index] = static_cast<std::uint8_t>(static_cast<int>(x));
       break;
     case Num::f32:
-      std::memcpy(at + index * 4, &x, 4);
-      break;
+      return store_num(MEKIK_F32, at, index, x);
     case Num::f16:
+      return store_num(MEKIK_F16, at, index, x);
     case Num::bf16:
-      portable_kernels().cast(n, &x, 1, at + index * 2);
-      break;
+      return store_num(MEKIK_BF16, at, index, x);
     case Num::none:
       break;
   }
@@ -126,12 +107,12 @@ void put_scales(const mekik_form& f, const Matrix& m, const mekik_form_rows& r, 
   for (std::uint64_t g = 0; g < s.groups; ++g) {
     const std::uint64_t from = s.group_row * s.groups + g, to = g * kLanes + lane;
     const std::uint64_t sup = f.super_k != 0 ? s.super_row * s.supers + g * f.group_k / f.super_k : 0;
-    float scale = widen(f.scale_num, r.scale, from);
-    if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none) scale = widen(f.super_num, r.super, sup) * scale;
+    float scale = load_num(f.scale_num, r.scale, from);
+    if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none) scale = load_num(f.super_num, r.super, sup) * scale;
     put_number(m.scale, stripe + m.off_scale, to, scale);
     if (m.min != Num::none) {
-      float min = widen(f.min_num, r.min, from);
-      if (f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none) min = widen(f.super_min_num, r.super_min, sup) * min;
+      float min = load_num(f.min_num, r.min, from);
+      if (f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none) min = load_num(f.super_min_num, r.super_min, sup) * min;
       put_number(m.min, stripe + m.off_min, to, min);
     }
     if (m.has_zero)
@@ -140,8 +121,8 @@ void put_scales(const mekik_form& f, const Matrix& m, const mekik_form_rows& r, 
   }
   for (std::uint64_t j = 0; j < m.supers; ++j) {
     const std::uint64_t from = s.super_row * s.supers + j, to = j * kLanes + lane;
-    if (m.super != Num::none) put_number(m.super, stripe + m.off_super, to, widen(f.super_num, r.super, from));
-    if (m.super_min != Num::none) put_number(m.super_min, stripe + m.off_super_min, to, widen(f.super_min_num, r.super_min, from));
+    if (m.super != Num::none) put_number(m.super, stripe + m.off_super, to, load_num(f.super_num, r.super, from));
+    if (m.super_min != Num::none) put_number(m.super_min, stripe + m.off_super_min, to, load_num(f.super_min_num, r.super_min, from));
   }
 }
 
@@ -157,19 +138,19 @@ std::uint64_t panel_rows(const mekik_form& f) {
 
 std::uint64_t staging_bytes(const mekik_form& f) {
   const RowShape s = shape_of(f, std::min(panel_rows(f), f.n));
-  return s.codes + s.groups * (bytes_of(f.scale_num) + bytes_of(f.min_num) + bytes_of(f.zero_num)) +
-         s.supers * (bytes_of(f.super_num) + bytes_of(f.super_min_num)) + s.kept * bytes_of(f.kept_num) + 7 * 64;
+  return s.codes + s.groups * (num_size(f.scale_num) + num_size(f.min_num) + num_size(f.zero_num)) +
+         s.supers * (num_size(f.super_num) + num_size(f.super_min_num)) + s.kept * num_size(f.kept_num) + 7 * 64;
 }
 
 Staging::Staging(const mekik_form& f, std::uint64_t rows) {
   const RowShape s = shape_of(f, rows);
   const std::uint64_t sizes[] = {s.codes,
-                                 s.groups * bytes_of(f.scale_num),
-                                 s.supers * bytes_of(f.super_num),
-                                 s.groups * bytes_of(f.min_num),
-                                 s.supers * bytes_of(f.super_min_num),
-                                 s.groups * bytes_of(f.zero_num),
-                                 s.kept * bytes_of(f.kept_num)};
+                                 s.groups * num_size(f.scale_num),
+                                 s.supers * num_size(f.super_num),
+                                 s.groups * num_size(f.min_num),
+                                 s.supers * num_size(f.super_min_num),
+                                 s.groups * num_size(f.zero_num),
+                                 s.kept * num_size(f.kept_num)};
   std::uint64_t total = 64;
   for (const std::uint64_t size : sizes) total += (size + 63) / 64 * 64;
   bytes_.resize(total);
@@ -201,7 +182,7 @@ void pack_rows(const mekik_form& f, const Layout& layout, const mekik_form_rows&
     put_scales(f, m, r, {tall, ceil_div(m.k, f.group_k), tall, f.super_k != 0 ? ceil_div(m.k, f.super_k) : 0}, lane, stripe);
     for (std::uint32_t j = 0; j < m.n_kept; ++j)
       put_number(Num::f32, stripe + m.off_kept, static_cast<std::uint64_t>(j) * kLanes + lane,
-                 widen(f.kept_num, r.kept, (n - n0) * m.n_kept + j));
+                 load_num(f.kept_num, r.kept, (n - n0) * m.n_kept + j));
   }
 }
 
@@ -210,26 +191,26 @@ void decode_rows(const mekik_form& f, const mekik_form_rows& r, std::uint64_t n0
   for (std::uint64_t n = 0; n < n1 - n0; ++n) {
     float* row = out + n * k;
     if (f.kind == MEKIK_FORM_FLOAT) {
-      for (std::uint64_t j = 0; j < k; ++j) row[j] = widen(f.kept_num, r.kept, n * k + j);
+      for (std::uint64_t j = 0; j < k; ++j) row[j] = load_num(f.kept_num, r.kept, n * k + j);
       continue;
     }
     for (std::uint64_t j = 0; j < k; ++j) {
       const std::uint64_t g = n / f.group_n * groups + j / f.group_k, sup = supers != 0 ? n / f.group_n * supers + j / f.super_k : 0;
-      float s = widen(f.scale_num, r.scale, g);
-      if (supers != 0 && f.super_num != 0) s = widen(f.super_num, r.super, sup) * s;
+      float s = load_num(f.scale_num, r.scale, g);
+      if (supers != 0 && f.super_num != 0) s = load_num(f.super_num, r.super, sup) * s;
       const std::uint8_t code = r.codes[n * k + j];
       const std::int32_t zero = f.zero_num != 0 ? static_cast<const std::uint8_t*>(r.zero)[g] : f.zero;
       const float c = f.kind == MEKIK_FORM_CODEBOOK ? (code < f.n_table ? f.table[code] : 0.0F) : static_cast<float>(code - zero);
       float w = s * c;
       if (f.min_num != 0) {
-        float m = widen(f.min_num, r.min, g);
-        if (supers != 0 && f.super_min_num != 0) m = widen(f.super_min_num, r.super_min, sup) * m;
+        float m = load_num(f.min_num, r.min, g);
+        if (supers != 0 && f.super_min_num != 0) m = load_num(f.super_min_num, r.super_min, sup) * m;
         w -= m;
       }
       if (f.tensor_scale != nullptr) w *= f.tensor_scale[0];
-      row[f.k_perm != nullptr ? f.k_perm[j] : j] = round_to(f.round_num, w);
+      row[f.k_perm != nullptr ? f.k_perm[j] : j] = round_num(f.round_num, w);
     }
-    for (std::uint32_t j = 0; j < f.n_kept; ++j) row[f.kept_k[j]] = widen(f.kept_num, r.kept, n * f.n_kept + j);
+    for (std::uint32_t j = 0; j < f.n_kept; ++j) row[f.kept_k[j]] = load_num(f.kept_num, r.kept, n * f.n_kept + j);
   }
 }
 

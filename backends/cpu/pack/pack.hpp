@@ -1,6 +1,6 @@
 // Weights: from forms (mekik_form) to stripes (Matrix), and to plain vectors of floats.
 #pragma once
-#include <mekik/plugin.h>
+#include <mekik/numbers.hpp>
 
 #include <cstdint>
 #include <string>
@@ -42,9 +42,5 @@ void pack_rows(const mekik_form& form, const Layout& layout, const mekik_form_ro
                std::uint8_t* data);
 // Rows n0 .. n1 as floats, as the form says, to the bit: out [n1 - n0][k] in the order of inputs.
 void decode_rows(const mekik_form& form, const mekik_form_rows& rows, std::uint64_t n0, std::uint64_t n1, float* out);
-
-// One number of a mekik_num, widened exactly.
-float widen(std::uint32_t num, const void* p, std::uint64_t index);
-std::uint32_t bytes_of(std::uint32_t num);  // 0: unknown
 
 }  // namespace mekik::cpu

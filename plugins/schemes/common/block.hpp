@@ -25,10 +25,6 @@ struct Fields {
   std::uint8_t *codes, *scale, *super, *min, *super_min;
 };
 
-inline std::size_t num_bytes(std::uint32_t num) {
-  return num == 0 ? 0 : num == MEKIK_F16 || num == MEKIK_BF16 ? 2 : num == MEKIK_F32 ? 4 : 1;
-}
-
 template <class B>
 struct BlockScheme {
   static std::uint64_t row_bytes(const mekik_parts& parts) {
@@ -57,8 +53,8 @@ struct BlockScheme {
                            const mekik_form_rows* out) {
     return serve([&] {
       const std::uint64_t n_blocks = parts->k / B::kElems;
-      const std::size_t scale = num_bytes(form->scale_num), super = num_bytes(form->super_num), min = num_bytes(form->min_num),
-                        super_min = num_bytes(form->super_min_num);
+      const std::size_t scale = num_size(form->scale_num), super = num_size(form->super_num), min = num_size(form->min_num),
+                        super_min = num_size(form->super_min_num);
       each_row(*parts, row_bytes(*parts), expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* block) {
         std::uint64_t at = row * n_blocks;
         for (std::uint64_t b = 0; b < n_blocks; ++b, ++at, block += B::kBytes)

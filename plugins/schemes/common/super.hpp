@@ -89,9 +89,9 @@ void encode_super_min(const float* x, const float* importance, int levels, int s
     most_scale = std::max(most_scale, fits[g].scale);
     most_min = std::max(most_min, -fits[g].min);
   }
-  out.d = f32_to_f16(most_scale / static_cast<float>(steps));
-  out.dmin = f32_to_f16(most_min / static_cast<float>(steps));
-  const float d = f16_to_f32(out.d), dmin = f16_to_f32(out.dmin);
+  out.d = mekik::to_f16(most_scale / static_cast<float>(steps));
+  out.dmin = mekik::to_f16(most_min / static_cast<float>(steps));
+  const float d = mekik::from_f16(out.d), dmin = mekik::from_f16(out.dmin);
   for (std::size_t g = 0; g < kGroups; ++g) {
     // Rounding scale and min moves the optimum: look at the neighbours, too.
     const int scale0 = nearest(fits[g].scale * inverse_or_zero(d), 0, steps),
@@ -128,8 +128,8 @@ void encode_super_signed(const float* x, const float* importance, int half, int 
   std::uint8_t codes[Group];
   for (std::size_t g = 0; g < kGroups; ++g) scales[g] = search_signed(x + g * Group, w + g * Group, Group, half, codes);
   // The largest scale meets -steps, the one value with the greater magnitude.
-  out.d = f32_to_f16(signed_largest(scales, kGroups) / static_cast<float>(-steps));
-  const float d = f16_to_f32(out.d);
+  out.d = mekik::to_f16(signed_largest(scales, kGroups) / static_cast<float>(-steps));
+  const float d = mekik::from_f16(out.d);
   for (std::size_t g = 0; g < kGroups; ++g) {
     const int scale0 = nearest(scales[g] * inverse_or_zero(d), -steps, steps - 1);
     double best = INFINITY;

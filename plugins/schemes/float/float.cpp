@@ -56,7 +56,7 @@ mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_
       else if (num == MEKIK_F16)
         for (std::uint64_t i = 0; i < k; ++i) to[i] = mekik_blocks::load_f16(from + 2 * i);
       else
-        for (std::uint64_t i = 0; i < k; ++i) to[i] = mekik_blocks::bf16_to_f32(mekik_blocks::load_u16(from + 2 * i));
+        for (std::uint64_t i = 0; i < k; ++i) to[i] = mekik::from_bf16(mekik_blocks::load_u16(from + 2 * i));
     });
   });
 }

@@ -47,7 +47,9 @@ std::map<std::string, int> counts(const Program& p) {
 Program lowered(Program program, const std::vector<std::uint32_t>& without) {
   Result<Program> out = lower(
       std::move(program), "test",
-      [&](const Program& p, std::uint32_t op) { return std::find(without.begin(), without.end(), p.ops[op].code) == without.end(); },
+      [&](const Program& p) {
+        return [&](std::uint32_t op) { return std::find(without.begin(), without.end(), p.ops[op].code) == without.end(); };
+      },
       [] { return std::string{"because"}; });
   INFO(out.status().text);
   REQUIRE(out.ok());
@@ -205,7 +207,7 @@ TEST_CASE("lower: composites that fold does not make") {
 TEST_CASE("lower: what a backend cannot run names the operation, the layer and the reason") {
   const Program p = fold(test::build(test::load_model("gguf/lfm2")));
   const Result<Program> out = lower(
-      p, "small", [](const Program& q, std::uint32_t op) { return q.ops[op].code != op_conv_state; },
+      p, "small", [](const Program& q) { return [&q](std::uint32_t op) { return q.ops[op].code != op_conv_state; }; },
       [] { return std::string{"no state"}; });
   CHECK(out.status().code == Code::unsupported);
   CHECK(out.status().text == "backend \"small\" cannot run conv_state (layer 0 of page lfm2): no state");

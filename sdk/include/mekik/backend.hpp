@@ -1,0 +1,87 @@
+// mekik/backend.hpp - header-only C++20 parts of a backend: memory that the host accounts for, the calls on a compiled program, forms of
+// KV. It includes mekik/plugin.hpp and follows its rules.
+#pragma once
+#include <mekik/plugin.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+
+namespace mekik {
+#ifdef MEKIK_STATIC_NAME
+inline namespace MEKIK_STATIC_NAME {
+#endif
+
+// Host memory from the host's accounting where it offers that (service MEKIK_MEMORY), under `tag` in its reports. Its contents are
+// undefined. Throws Error{MEKIK_E_NO_MEMORY}.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  // align: a power of two.
+  HostMemory(std::uint64_t bytes, std::uint64_t align, const char* tag) {
+    if (bytes == 0) return;
+    const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
+    void* data =
+        memory != nullptr ? memory->alloc(host, bytes, align, tag) : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    if (data == nullptr) throw Error{MEKIK_E_NO_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of " + tag};
+    data_.reset(static_cast<std::byte*>(data));
+  }
+  std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Release {
+    void operator()(std::byte* data) const {
+      const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
+      if (memory != nullptr) memory->release(host, data);
+      else std::free(data);
+    }
+  };
+  std::unique_ptr<std::byte[], Release> data_;
+};
+
+// The functions of mekik_backend on a mekik_exec, for a class X that does the work: mekik_status weight(const mekik_weight&) (the status of
+// the host's rows(), where that failed); std::uint64_t submit(const mekik_batch&), move(Strided<const mekik_move>), read(...), write(...):
+// tickets; bool completed(ticket). X is done with a step when submit() returns, throws Error, and then has changed nothing.
+template <class X>
+struct ExecCalls {
+  static X& of(mekik_exec* exec) { return *reinterpret_cast<X*>(exec); }
+  static void exec_free(mekik_exec* exec) { delete &of(exec); }
+  static mekik_status weight(mekik_exec* exec, const mekik_weight* w) {
+    mekik_status answered = MEKIK_OK;  // the host's own reason stands when its rows() failed
+    const mekik_status status = guard([&] { answered = of(exec).weight(*w); });
+    return status != MEKIK_OK ? status : answered;
+  }
+  static mekik_status no_adapter(mekik_exec*, std::uint32_t, const mekik_weight*, std::uint32_t, std::uint32_t) {
+    return report(MEKIK_E_UNSUPPORTED, "this backend has no adapters");
+  }
+  static mekik_status submit(mekik_exec* exec, const mekik_batch* batch, std::uint64_t* ticket) {
+    return guard([&] { *ticket = of(exec).submit(*batch); });
+  }
+  static mekik_status move(mekik_exec* exec, const mekik_move* moves, std::uint32_t n, std::uint32_t size, std::uint64_t* ticket) {
+    return guard([&] { *ticket = of(exec).move({moves, n, size}); });
+  }
+  static mekik_status state_read(mekik_exec* exec, std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes,
+                                 std::uint64_t* ticket) {
+    return guard([&] { *ticket = of(exec).read(what, group, id, to, bytes); });
+  }
+  static mekik_status state_write(mekik_exec* exec, std::uint32_t what, std::uint32_t group, std::int32_t id, const void* from,
+                                  std::uint64_t bytes, std::uint64_t* ticket) {
+    return guard([&] { *ticket = of(exec).write(what, group, id, from, bytes); });
+  }
+  static mekik_status wait(mekik_exec* exec, std::uint64_t ticket, std::uint64_t) {
+    if (of(exec).completed(ticket)) return MEKIK_OK;
+    return report(MEKIK_E_INVALID, "ticket " + std::to_string(ticket) + " was never given out");
+  }
+};
+
+// The extension of a backend that stores KV in F16, BF16 and F32.
+inline constexpr mekik_kv_form kFloatKvForms[] = {{"f16", "half precision", MEKIK_F16, 0, 16},
+                                                  {"bf16", "bfloat16", MEKIK_BF16, 0, 16},
+                                                  {"f32", "single precision, as computed", MEKIK_F32, 0, 32}};
+inline constexpr mekik_backend_kv kFloatKv{sizeof(mekik_backend_kv), std::size(kFloatKvForms), sizeof(mekik_kv_form), 0, kFloatKvForms};
+
+#ifdef MEKIK_STATIC_NAME
+}  // inline namespace
+#endif
+}  // namespace mekik
