@@ -28,6 +28,7 @@ Status Loop::check_invariants() const {
   for (const auto& pool : pools_) counts.emplace_back(pool.size(), 0);
   std::vector<std::uint32_t> slots(slots_.size(), 0);
   prefixes_.count(counts);
+  MEKIK_CHECK_OK(prefixes_.check());
   for (const auto& s : sequences_) {
     const auto name = "sequence " + std::to_string(s->id);
     const bool holds = s->state == SequenceState::running;

@@ -88,6 +88,9 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
   for (; (s.keyed_blocks + 1) * block <= s.computed; ++s.keyed_blocks) {
     const Key parent = s.prefix_key;
     s.prefix_key = key(parent, std::span{s.tokens}.subspan(std::size_t{s.keyed_blocks} * block, block));
+    // Behind a block that has been dropped nothing can be found; and children must be counted by the parent that they have.
+    const auto up = nodes_.find(parent);
+    if (s.keyed_blocks > 0 && up == nodes_.end()) continue;
     auto [at, fresh] = nodes_.try_emplace(s.prefix_key);
     auto& node = at->second;
     if (fresh) {
@@ -95,7 +98,7 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
       node.tokens = block;
       node.last_use_ns = now_ns;
       node.blocks.resize(runtime_.groups.size());
-      if (const auto up = nodes_.find(parent); up != nodes_.end()) ++up->second.children;
+      if (up != nodes_.end()) ++up->second.children;
     }
     // A node that lost the block of a windowed group gets it back from whoever computed it again.
     for (std::size_t g = 0; g < node.blocks.size(); ++g)
@@ -162,6 +165,15 @@ std::uint32_t PrefixIndex::evictable(std::uint32_t group, const Pool& pool) cons
     const auto& block = entry.second.blocks[group];
     return block && pool.references(block.id()) == 1;
   }));
+}
+
+Status PrefixIndex::check() const {
+  std::map<Key, std::uint32_t> children;
+  for (const auto& entry : nodes_) ++children[entry.second.parent];
+  for (const auto& [key, node] : nodes_)
+    if (const auto at = children.find(key); node.children != (at == children.end() ? 0 : at->second))
+      return internal_error("a node of the prefix index counts " + std::to_string(node.children) + " children and has others");
+  return {};
 }
 
 void PrefixIndex::count(std::vector<std::vector<std::uint32_t>>& counts) const {

@@ -34,6 +34,7 @@ class PrefixIndex {
   std::size_t size() const { return nodes_.size(); }
   std::uint32_t held(std::uint32_t group) const;                         // blocks that nodes hold
   std::uint32_t evictable(std::uint32_t group, const Pool& pool) const;  // those that nobody else holds
+  Status check() const;                                                  // every node counts its children
   // Adds the references that nodes hold: counts[group][block].
   void count(std::vector<std::vector<std::uint32_t>>& counts) const;
 

@@ -72,6 +72,21 @@ struct KeepingCache {
   }
 };
 
+// Wants nothing: what no sequence holds goes at once.
+struct ForgettingCache {
+  static const mekik_cache_policy& table() {
+    static const mekik_cache_policy policy = [] {
+      mekik_cache_policy p = KeepingCache::table();
+      p.victims = [](mekik_cache*, const mekik_node*, std::uint32_t n, std::uint32_t, std::uint64_t, std::uint32_t* out) -> std::uint32_t {
+        for (std::uint32_t i = 0; i < n; ++i) out[i] = i;
+        return n;
+      };
+      return p;
+    }();
+    return policy;
+  }
+};
+
 inline Plugins& shared_plugins() {
   static Plugins plugins;
   return plugins;
@@ -97,7 +112,7 @@ struct Setup {
   std::vector<std::uint32_t> blocks{256};
   std::vector<std::uint64_t> windows{0};
   std::string scheduler = "continuous", scheduler_options;
-  bool keeping_cache = false;
+  bool keeping_cache = false, forgetting_cache = false;
   const text::Tokenizer* tokenizer = nullptr;
 };
 
@@ -153,6 +168,7 @@ class Bench {
     r.scheduler = {table, self};
     r.scheduler_name = setup.scheduler;
     if (setup.keeping_cache) r.cache = {&KeepingCache::table(), reinterpret_cast<mekik_cache*>(this)};
+    if (setup.forgetting_cache) r.cache = {&ForgettingCache::table(), reinterpret_cast<mekik_cache*>(this)};
     r.metrics = &metrics;
     r.clock = &clock;
     r.max_queue = setup.max_queue;
@@ -242,7 +258,7 @@ inline std::vector<Answer> alone(const engine::Request& request, const Setup& li
   roomy.max_seqs = std::max(roomy.max_seqs, request.n);
   if (roomy.slots > 0) roomy.slots = 200;
   for (auto& blocks : roomy.blocks) blocks = 8192;
-  roomy.keeping_cache = false;
+  roomy.keeping_cache = roomy.forgetting_cache = false;
   Bench bench{roomy};
   const auto id = bench.submit(request);
   if (!id) throw std::runtime_error{id.status().text};

@@ -1,4 +1,4 @@
-// The cache that keeps nothing: blocks are free as soon as no sequence holds them.
+// The cache that keeps nothing: blocks are free as soon as no sequence holds them. Until then sequences share what they have in common.
 #include <mekik/plugin.hpp>
 
 #include <array>
@@ -8,7 +8,7 @@ namespace {
 struct None {
   static constexpr const char* name = "none";
   static constexpr const char* version = "1.0";
-  static constexpr const char* summary = "Keeps no blocks; every prompt is computed anew.";
+  static constexpr const char* summary = "Keeps nothing: prompts share their beginnings only while they run at the same time.";
   static constexpr std::array<mekik_option, 0> options{};
   explicit None(mekik::Config) {}
   void touched(const mekik_key&, std::uint64_t) {}

@@ -149,6 +149,36 @@ TEST_CASE("the prefix index reuses whole blocks and changes nothing (B93, B98)")
   }
 }
 
+// A sequence outlives the nodes of its first blocks, which go with the end of another; its later blocks must not become nodes that
+// nobody can reach, and that a new parent would count wrongly when they go. Several prompts, since the order of nodes is that of hashes.
+TEST_CASE("no block stays behind when sequences with one beginning come and go") {
+  for (const bool keeping : {false, true}) {
+    Setup setup;
+    setup.keeping_cache = keeping;
+    setup.forgetting_cache = !keeping;
+    setup.blocks = {24};
+    Bench bench{setup};
+    for (std::uint64_t salt = 0; salt < 40; ++salt) {
+      const auto prompt = prompt_of(9, salt);
+      REQUIRE(bench.submit(request_of(prompt, 20)));
+      bench.step();
+      REQUIRE(bench.submit(request_of(prompt_of(3, salt + 1000), 2)));  // ends soon: the cache is asked what it still wants
+      for (std::uint64_t i = 0; i < 2 + salt % 4; ++i) bench.step();
+      REQUIRE(bench.submit(request_of(prompt, 3)));
+      REQUIRE(bench.submit(request_of(prompt, 20)));
+      bench.run();
+      const auto stats = bench.loop->stats();
+      CHECK(stats.blocks_leaked == 0);
+      if (!keeping) CHECK(stats.blocks_free == stats.blocks_total);
+    }
+    // All blocks can still be had.
+    const auto id = bench.submit(request_of(prompt_of(88, 7), 4));
+    REQUIRE(id);
+    bench.run();
+    CHECK(bench.answer(*id).finish == engine::Finish::length);
+  }
+}
+
 TEST_CASE("a shared beginning whose window has gone is computed again (B95)") {
   Setup setup;
   setup.keeping_cache = true;
