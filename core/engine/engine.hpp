@@ -64,9 +64,12 @@ struct Event {
   std::vector<TokenInfo> prompt;  // score_prompt: once, before the first token
   std::vector<TokenInfo> tokens;  // tokens made since the last event, the one that ends the answer included (its text is not)
   std::string text;               // text that is now certain: whole UTF-8, no part of a stop string
-  Finish finish = Finish::none;   // set in the last event of this index
-  Status error;                   // with Finish::error
-  Usage usage;                    // so far
+  // How many of the last tokens so far are not in the text of the events so far: it is not certain yet, or, with Finish::stop, they
+  // are the end token or the stop string. What shows tokens beside the text leaves them out.
+  std::uint32_t unsaid = 0;
+  Finish finish = Finish::none;  // set in the last event of this index
+  Status error;                  // with Finish::error
+  Usage usage;                   // so far
   Timings timings;
 };
 

@@ -211,6 +211,7 @@ void Loop::deliver(Sequence& s, Event& event) {
     event.prompt = request.prompt_logprobs;
     s.prompt_told = true;
   }
+  event.unsaid = s.generated() - s.text.pushed() + s.text.unsaid();
   event.usage = {s.prompt_tokens, s.generated(), request.cached_tokens};
   event.timings.queued = request.first_run_ns.value_or(time) - request.arrival_ns;
   event.timings.total = time - request.arrival_ns;

@@ -219,6 +219,7 @@ class FakeEngine final : public engine::Engine {
       while (whole > answer.shown && whole < answer.text.size() && (answer.text[whole] & 0xC0) == 0x80) --whole;
       event.text = answer.text.substr(answer.shown, whole - answer.shown);
       answer.shown = whole;
+      event.unsaid = static_cast<std::uint32_t>(answer.at - answer.shown);
       if (answer.at == answer.tokens.size()) {
         event.finish = answer.finish;
         answer.done = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace mekik::server::openai {
 
@@ -25,6 +26,15 @@ void Answer::count(std::uint32_t choice, const engine::Event& event) {
     of.finished = true;
     ++finished_;
   }
+}
+
+std::vector<engine::TokenInfo> Answer::said(std::uint32_t choice, const engine::Event& event) {
+  std::vector<engine::TokenInfo>& waiting = counts_[choice].unsaid;
+  waiting.insert(waiting.end(), event.tokens.begin(), event.tokens.end());
+  const auto end = waiting.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(event.unsaid, waiting.size()));
+  std::vector<engine::TokenInfo> out{std::make_move_iterator(waiting.begin()), std::make_move_iterator(end)};
+  waiting.erase(waiting.begin(), end);
+  return out;
 }
 
 std::uint32_t Answer::completion_tokens() const {

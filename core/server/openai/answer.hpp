@@ -43,8 +43,11 @@ class Answer {
   struct Count {
     engine::Usage usage;
     bool finished = false;
+    std::vector<engine::TokenInfo> unsaid;
   };
   void count(std::uint32_t choice, const engine::Event& event);
+  // The tokens whose text has been shown since the last call, so that a list of tokens has none more than the text.
+  std::vector<engine::TokenInfo> said(std::uint32_t choice, const engine::Event& event);
   json::object envelope(const char* object, bool chunk);
   json::object usage() const;
   virtual const char* chunk_object() const = 0;

@@ -16,10 +16,10 @@ class ChatAnswer final : public Answer {
       choices_[choice].begun = true;
       out.push_back(chunk(choice, json::object{{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
     }
-    const bool scored = options_.logprobs >= 0 && !event.tokens.empty();
-    if (!event.text.empty() || scored) {
+    json::array list = options_.logprobs >= 0 ? scores(choice, event) : json::array{};
+    if (!event.text.empty() || !list.empty()) {
       json::value logprobs = nullptr;
-      if (scored) logprobs = json::object{{"content", scores(event)}, {"refusal", nullptr}};
+      if (!list.empty()) logprobs = json::object{{"content", std::move(list)}, {"refusal", nullptr}};
       out.push_back(chunk(choice, json::object{{"content", event.text}}, std::move(logprobs), nullptr));
     }
     if (event.finish != engine::Finish::none) out.push_back(chunk(choice, json::object{}, nullptr, finish_reason(event.finish)));
@@ -30,7 +30,7 @@ class ChatAnswer final : public Answer {
     Choice& of = choices_[choice];
     of.text += event.text;
     if (options_.logprobs >= 0)
-      for (json::value& score : scores(event)) of.scores.push_back(std::move(score));
+      for (json::value& score : scores(choice, event)) of.scores.push_back(std::move(score));
     if (event.finish != engine::Finish::none) of.finish = event.finish;
   }
 
@@ -91,9 +91,9 @@ class ChatAnswer final : public Answer {
     return out;
   }
 
-  json::array scores(const engine::Event& event) const {
+  json::array scores(std::uint32_t choice, const engine::Event& event) {
     json::array out;
-    for (const engine::TokenInfo& token : event.tokens) {
+    for (const engine::TokenInfo& token : said(choice, event)) {
       json::object of = entry(token.id, token.logprob);
       json::array top;
       for (const engine::TokenLogprob& other : token.top) top.push_back(entry(other.id, other.logprob));

@@ -1,4 +1,5 @@
 // text_completion, streamed or whole, with the older shape of logprobs.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -65,6 +66,7 @@ class CompletionAnswer final : public Answer {
     }
     std::unique_ptr<text::Detokenizer> detokenizer;  // gives each token the text that it completes, so that tokens join to the text
     std::size_t offset = 0;                          // code points before the next token
+    std::size_t text_bytes = 0, token_bytes = 0;     // of the text so far, and of the texts of the tokens listed so far
     bool begun = false;
     Part whole;
     engine::Finish finish = engine::Finish::none;
@@ -90,9 +92,17 @@ class CompletionAnswer final : public Answer {
     }
     of.begun = true;
     part.text += event.text;
-    if (options_.logprobs >= 0)
-      for (const engine::TokenInfo& token : event.tokens) add(of, token, is_special(token.id) && !options_.show_special, part.scores);
+    of.text_bytes += part.text.size();
+    if (options_.logprobs >= 0) add_answer(choice, event, part.scores);
     return part;
+  }
+
+  void add_answer(std::uint32_t choice, const engine::Event& event, Scores& to) {
+    const std::vector<engine::TokenInfo> tokens = said(choice, event);
+    for (const engine::TokenInfo& token : tokens) {
+      const bool last = event.finish != engine::Finish::none && &token == &tokens.back();
+      add(choices_[choice], token, is_special(token.id) && !options_.show_special, to, last);
+    }
   }
 
   bool known(std::int32_t id) const {
@@ -114,8 +124,12 @@ class CompletionAnswer final : public Answer {
     return out;
   }
 
-  void add(Choice& of, const engine::TokenInfo& token, bool hidden, Scores& to) {
-    const std::string text = hidden || !known(token.id) ? std::string{} : of.detokenizer->push(token.id);
+  // `last`: of the answer. It gets what a cut character became, and only so much as the text has: a stop string can begin inside it.
+  void add(Choice& of, const engine::TokenInfo& token, bool hidden, Scores& to, bool last = false) {
+    std::string text = hidden || !known(token.id) ? std::string{} : of.detokenizer->push(token.id);
+    if (last && of.detokenizer != nullptr) text += of.detokenizer->finish();
+    if (last && of.token_bytes + text.size() > of.text_bytes) text.resize(of.text_bytes - std::min(of.text_bytes, of.token_bytes));
+    of.token_bytes += text.size();
     to.tokens.emplace_back(text);
     to.token_logprobs.push_back(logprob_number(token.logprob));
     to.text_offset.emplace_back(of.offset);

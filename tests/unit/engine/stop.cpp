@@ -68,3 +68,27 @@ TEST_CASE("characters split over tokens come whole (B51)") {
   out += broken.finish();
   CHECK(out == "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
+
+TEST_CASE("a token is said when its text has come out") {
+  const test::FakeTokenizer tokenizer{{"one ", "ST", "OP", "x STOP y", "\xF0\x9F", "\xA6", "\x80", "x"}};
+  const auto unsaid = [&](const std::vector<std::int32_t>& ids, std::vector<std::string> stops) {
+    engine::AnswerText text{&tokenizer, std::move(stops), false};
+    std::vector<std::uint32_t> out;
+    for (const auto id : ids) {
+      text.push(id);
+      out.push_back(text.unsaid());
+    }
+    text.finish();
+    out.push_back(text.unsaid());
+    CHECK(text.pushed() == ids.size());
+    return out;
+  };
+  using Counts = std::vector<std::uint32_t>;
+  CHECK(unsaid({0, 1, 7}, {"STOP"}) == Counts{0, 1, 0, 0});  // held back until the third token says that it is no stop
+  CHECK(unsaid({0, 1, 2}, {"STOP"}) == Counts{0, 1, 2, 2});  // a stop string, of two tokens
+  CHECK(unsaid({0, 1}, {"STOP"}) == Counts{0, 1, 0});        // the answer ends before it is one
+  CHECK(unsaid({0, 3}, {"STOP"}) == Counts{0, 1, 0});        // begins inside a token, which the text has in part
+  CHECK(unsaid({0, 4, 5, 6}, {}) == Counts{0, 1, 2, 0, 0});  // parts of a character
+  CHECK(unsaid({4, 5}, {}) == Counts{1, 2, 0});              // cut off: U+FFFD
+  CHECK(unsaid({0, 4, 5, 6}, {"🦀"}) == Counts{0, 1, 2, 3, 3});
+}
