@@ -2,15 +2,16 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <future>
+#include <mutex>
 
 #include "app/session.hpp"
 #include "app/verbs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "config/listen.hpp"
 #include "server/server.hpp"
 
 namespace mekik::app {
@@ -50,12 +51,35 @@ void refuse_shared_addresses(const std::vector<Site>& sites) {
     for (std::size_t j = 0; j < i; ++j)
       for (const std::string& address : sites[i].pipeline.server.listen)
         for (const std::string& other : sites[j].pipeline.server.listen)
-          if (address == other)
+          if (address == other && !config::is_any_port(address))
             throw misused(sites[j].operand + " and " + sites[i].operand + " both listen on " + address +
                           "; give one of them another address in [server] listen");
 }
 
-void load(Session& session, Site& site) {
+// The thread that loads hands models to servers; once a signal came, no more of them.
+class Turnstile {
+ public:
+  template <class Work>
+  void pass(Work&& work) {
+    const std::lock_guard lock{mutex_};
+    if (stopped_) return;
+    work();
+    ++passed_;
+  }
+  // Nobody is inside when it returns, nor gets in afterwards. How many passed.
+  std::size_t stop() {
+    const std::lock_guard lock{mutex_};
+    stopped_ = true;
+    return passed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  bool stopped_ = false;
+  std::size_t passed_ = 0;
+};
+
+void load(Session& session, Site& site, Turnstile& turnstile) {
   site.model = session.load(site.pipeline);
   site.engine = session.start(*site.model);
   server::Served served;
@@ -68,17 +92,32 @@ void load(Session& session, Site& site) {
   served.context = site.model->context();
   served.vocab = site.model->vocab();
   for (const config::Use& use : site.pipeline.samplers) served.samplers.push_back(need(session.registry().component("sampler", use)));
-  need(site.server->serve({std::move(served)}));
-  log::info("server", site.model->name() + " is ready on " + join(site.server->addresses(), ", "));
+  turnstile.pass([&] {
+    need(site.server->serve({std::move(served)}));
+    log::info("server", site.model->name() + " is ready on " + join(site.server->addresses(), ", "));
+  });
 }
 
-// Runs `work` on a thread of its own while signals are watched. A signal calls `on_signal`; true ends the waiting.
+// Runs `work` on a thread of its own while signals are watched; each calls `on_signal`.
 template <class Work, class OnSignal>
 void watch(const Signals& signals, Work&& work, OnSignal&& on_signal) {
   std::future<void> running = std::async(std::launch::async, std::forward<Work>(work));
   while (running.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
     if (const int signal = signals.wait(std::chrono::milliseconds{50})) on_signal(signal);
   running.get();
+}
+
+// All sites at once: none takes requests while another lets its own end.
+void drain(const Signals& signals, std::vector<Site>& sites) {
+  log::info("server", "draining; a second signal ends at once");
+  watch(
+      signals,
+      [&] {
+        std::vector<std::future<void>> stops;
+        for (Site& site : sites) stops.push_back(std::async(std::launch::async, [&site] { site.server->stop(); }));
+        for (std::future<void>& stop : stops) stop.get();
+      },
+      [](int second) { _exit(128 + second); });
 }
 
 int run_serve(const Arguments& arguments) {
@@ -97,26 +136,24 @@ int run_serve(const Arguments& arguments) {
     site.server = need(server::Server::bind(site.pipeline.server));
     log::info("server", "listening on " + join(site.server->addresses(), ", "));
   }
-  // Loading cannot be interrupted half-way: on a signal the sockets are closed and the process ends.
+  int signal = 0;
+  Turnstile turnstile;
   watch(
       signals,
       [&] {
-        for (Site& site : sites) load(session, site);
+        for (Site& site : sites) load(session, site, turnstile);
       },
-      [&](int) {
+      [&](int came) {
+        signal = came;
+        const std::size_t served = turnstile.stop();
+        if (served == sites.size()) return;  // it came just after
+        // Loading cannot be interrupted half-way: the process ends beside it.
         log::info("server", "stopped while loading");
-        for (Site& site : sites) site.server.reset();
+        drain(signals, sites);
         _exit(kSuccess);
       });
-  int signal = 0;
   while (signal == 0) signal = signals.wait(std::chrono::hours{1});
-  log::info("server", "draining; a second signal ends at once");
-  watch(
-      signals,
-      [&] {
-        for (Site& site : sites) site.server->stop();
-      },
-      [](int second) { _exit(128 + second); });
+  drain(signals, sites);
   return kSuccess;
 }
 

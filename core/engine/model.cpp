@@ -9,6 +9,16 @@
 
 namespace mekik::engine {
 
+namespace {
+
+// Names the file of a failure, unless a loader has done so.
+Status about(const std::string& path, Status status) {
+  if (status.ok() || status.text.find(path) != std::string::npos) return status;
+  return std::move(status).in(path);
+}
+
+}  // namespace
+
 struct Model::Impl {
   config::Pipeline pipeline;
   std::string name;
@@ -149,11 +159,11 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   Impl& m = *model->impl_;
   m.pipeline = pipeline;
   const std::string& path = pipeline.model.path;
-  MEKIK_CHECK_OK(m.open_file(registry).in(path));
-  MEKIK_CHECK_OK(m.open_text().in(path));
+  MEKIK_CHECK_OK(about(path, m.open_file(registry)));
+  MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));
   MEKIK_CHECK_OK(m.check_kv_form());
-  MEKIK_CHECK_OK(m.build(registry, pages).in(path));
+  MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
   const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context : m.program.context);
   const program::ProgramView view{m.program, m.store->forms()};
   const auto ask = [&](const mekik_limits& limits, mekik_plan& plan) {
@@ -176,8 +186,9 @@ Status Model::load() {
     for (std::uint32_t t = 0; t < m.program.tensors.size(); ++t) {
       if (m.program.tensors[t].weight < 0) continue;
       const mekik_weight weight = m.store->weight(t);
-      MEKIK_CHECK_OK(
-          plugin::to_status(m.backend().weight(m.exec, &weight), m.pipeline.model.path + ": weight " + m.program.tensors[t].name));
+      Status status = plugin::to_status(m.backend().weight(m.exec, &weight), "weight " + m.program.tensors[t].name);
+      if (!status.ok() && !m.store->failure().ok()) status = m.store->failure();  // the reason itself, which names the weight
+      MEKIK_CHECK_OK(about(m.pipeline.model.path, std::move(status)));
     }
   }
   m.store.reset();

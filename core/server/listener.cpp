@@ -19,6 +19,17 @@ using Generic = net::generic::stream_protocol;
 constexpr std::string_view kTcp = "tcp://", kUnix = "unix:";
 
 Status cannot(const std::string& address, const std::string& why) { return {Code::io, "cannot listen on " + address + ": " + why}; }
+Status taken(const std::string& address) {
+  return cannot(address, "another program listens there; stop it, or choose another address in [server] listen");
+}
+// What the system said, and what to do about it where that is known.
+Status cannot(const std::string& address, const boost::system::error_code& ec) {
+  if (ec == net::error::address_in_use) return taken(address);
+  if (ec == boost::system::errc::permission_denied)
+    return cannot(address, "it is not allowed here; ports below 1024 and sockets in others' folders need privileges");
+  if (ec == boost::system::errc::no_such_file_or_directory) return cannot(address, "its folder does not exist; make it first");
+  return cannot(address, ec.message());
+}
 
 struct HostPort {
   std::string host, port;
@@ -42,13 +53,14 @@ Result<HostPort> split_address(const std::string& address) {
 // A socket file that nobody listens on is left over from a process that was killed.
 Status remove_stale(const std::string& address, const std::string& path, net::io_context& io) {
   struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return errno == ENOENT ? Status{} : cannot(address, std::generic_category().message(errno));
+  if (lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Status{} : cannot(address, boost::system::error_code{errno, boost::system::generic_category()});
   if (!S_ISSOCK(info.st_mode)) return cannot(address, "the file exists and is no socket; remove it or choose another path");
   net::local::stream_protocol::socket probe{io};
   boost::system::error_code ec;
   probe.connect(net::local::stream_protocol::endpoint{path}, ec);
-  if (!ec) return cannot(address, "another server listens there");
-  if (ec != net::error::connection_refused) return cannot(address, ec.message());
+  if (!ec || ec == net::error::try_again) return taken(address);  // the second: with a full queue
+  if (ec != net::error::connection_refused) return cannot(address, ec);
   if (unlink(path.c_str()) != 0 && errno != ENOENT)
     return cannot(address, "cannot remove the stale socket: " + std::generic_category().message(errno));
   return {};
@@ -75,10 +87,15 @@ Listener::Listener(Listener&& other) noexcept
   other.socket_path_.clear();
 }
 
-Listener::~Listener() {
+Listener::~Listener() { close(); }
+
+void Listener::close() {
   struct stat info {};
   const bool ours = !socket_path_.empty() && lstat(socket_path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
   if (ours) unlink(socket_path_.c_str());
+  socket_path_.clear();
+  boost::system::error_code ignored;
+  acceptor.close(ignored);
 }
 
 boost::system::error_code Listener::open(Listener& listener, const Generic::endpoint& endpoint) {
@@ -98,7 +115,7 @@ Result<std::vector<Listener>> Listener::listen_tcp(net::io_context& io, const st
   net::ip::tcp::resolver resolver{io};
   boost::system::error_code ec;
   const auto found = resolver.resolve(parts.host, parts.port, net::ip::tcp::resolver::passive, ec);
-  if (ec) return cannot(address, ec.message());
+  if (ec) return cannot(address, "the host is not known (" + ec.message() + "); correct [server] listen");
   std::vector<Listener> out;
   for (const auto& entry : found) {
     const net::ip::tcp::endpoint wanted = entry.endpoint();
@@ -106,12 +123,12 @@ Result<std::vector<Listener>> Listener::listen_tcp(net::io_context& io, const st
     ec = open(listener, Generic::endpoint{wanted});
     // "localhost" names ::1 on machines without IPv6, too.
     if (ec == net::error::address_family_not_supported || ec == boost::system::errc::address_not_available) continue;
-    if (ec) return cannot(address, ec.message());
+    if (ec) return cannot(address, ec);
     listener.address = std::string{kTcp} + bound_address(listener.acceptor.local_endpoint(ec));
     listener.is_public = !wanted.address().is_loopback();
     out.push_back(std::move(listener));
   }
-  if (out.empty()) return cannot(address, "this machine does not have this address");
+  if (out.empty()) return cannot(address, "this machine does not have this address; correct [server] listen");
   return out;
 }
 
@@ -125,7 +142,7 @@ Result<std::vector<Listener>> Listener::listen_unix(net::io_context& io, const s
   Listener listener{io};
   listener.socket_path_ = path;
   const boost::system::error_code ec = open(listener, net::local::stream_protocol::endpoint{path});
-  if (ec) return cannot(address, ec.message());
+  if (ec) return cannot(address, ec);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return cannot(address, "the socket vanished");
   listener.device_ = info.st_dev;

@@ -12,7 +12,7 @@ namespace mekik::server {
 
 namespace net = boost::asio;
 
-// One bound and listening socket. Removes its Unix socket file at the end, if it is still its own.
+// One bound and listening socket. Closes itself; removes its Unix socket file, if it is still its own.
 class Listener {
  public:
   using Acceptor = net::basic_socket_acceptor<net::generic::stream_protocol>;
@@ -21,6 +21,7 @@ class Listener {
   ~Listener();
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
+  void close();  // stops accepting; a Unix socket's file goes with it
 
   Acceptor acceptor;
   std::string address;     // what is really bound

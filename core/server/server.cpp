@@ -71,6 +71,9 @@ class ServerImpl final : public Server {
       names.push_back(served.name);
     }
     if (models.empty()) return invalid("there is no model to serve");
+    if (served_) return internal_error("a server takes its models once");
+    if (!thread_.joinable()) return fail(Code::cancelled, "the server has ended");
+    served_ = true;
     on_io([&] {
       shared_.models = std::move(models);
       shared_.created = std::time(nullptr);
@@ -139,8 +142,7 @@ class ServerImpl final : public Server {
   }
 
   void close_listeners() {
-    boost::system::error_code ignored;
-    for (Listener& listener : listeners_) listener.acceptor.close(ignored);
+    for (Listener& listener : listeners_) listener.close();
   }
 
   void wait_for_connections() {
@@ -179,6 +181,7 @@ class ServerImpl final : public Server {
   std::vector<Listener> listeners_;
   std::vector<std::string> addresses_;
   std::thread thread_;
+  bool served_ = false;
 };
 
 }  // namespace

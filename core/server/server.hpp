@@ -37,7 +37,7 @@ class Server {
   static Result<std::unique_ptr<Server>> bind(const config::ServerUse& use);
   virtual ~Server() = default;  // stops at once when stop() was not called
 
-  // Makes the models available. Once. Fails when names are empty or occur twice.
+  // Makes the models available. Once, and not after stop(). Fails when names are empty or occur twice.
   virtual Status serve(std::vector<Served> models) = 0;
   // Stops accepting, lets requests finish for at most drain_timeout, then cancels them and ends their streams with an error
   // event. Blocks until all is closed; at most drain_timeout and a few seconds.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "weights/assemble.hpp"
@@ -138,6 +139,8 @@ struct Store::Impl {
   std::vector<std::string> notes;
   std::map<std::string, std::uint32_t> decoded;  // why, of how many weights
   const mekik_host* host = nullptr;              // to report failures of rows()
+  mutable std::mutex mutex;
+  mutable Status failure;
 
   Result<const Source*> source(plugin::Registry& registry, std::uint32_t index, std::uint64_t experts);
   Status open_weight(plugin::Registry& registry, const program::WeightRecipe& recipe, const std::string& dense, Weight& out);
@@ -257,6 +260,10 @@ Result<std::unique_ptr<Store>> Store::open(plugin::Registry& registry, const Mod
 const std::vector<const mekik_form*>& Store::forms() const { return impl_->forms; }
 const std::string& Store::scheme(std::size_t weight) const { return impl_->weights[weight].scheme; }
 const std::vector<std::string>& Store::notes() const { return impl_->notes; }
+Status Store::failure() const {
+  const std::lock_guard lock{impl_->mutex};
+  return impl_->failure;
+}
 
 Status Store::Impl::check_range(std::size_t weight, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1) const {
   if (weight >= weights.size()) return internal_error("there is no weight " + std::to_string(weight));
@@ -298,6 +305,7 @@ mekik_weight Store::weight(std::uint32_t tensor) const {
       status = fail(Code::no_memory, "out of memory while reading weights");
     }
     if (status.ok()) return MEKIK_OK;
+    if (const std::lock_guard lock{handle.store->mutex}; handle.store->failure.ok()) handle.store->failure = status;
     // The backend passes the code on; the text waits where a plugin's would.
     const mekik_host* host = handle.store->host;
     return host != nullptr ? host->fail(host, static_cast<mekik_status>(status.code), plugin::abi_str(status.text))

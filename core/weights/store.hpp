@@ -27,6 +27,8 @@ class Store {
   // Rows n0 .. n1 of an expert, decoded: the truth. out [n1 - n0][k].
   Status decode(std::size_t weight, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) const;
   const std::vector<std::string>& notes() const;
+  // Why a weight's rows() failed first: a backend passes on the code only, and may have asked on a thread of its own.
+  Status failure() const;
 
  private:
   Store();

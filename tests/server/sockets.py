@@ -246,7 +246,7 @@ def unix_sockets():
                 Server("--unix", path)
                 raise AssertionError("the live socket was taken over")
             except RuntimeError as error:
-                assert "another server listens there" in str(error), error
+                assert "another program listens there" in str(error), error
             assert os.path.exists(path)
         assert not os.path.exists(path)
         with open(path, "w"):

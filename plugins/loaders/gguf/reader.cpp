@@ -45,7 +45,7 @@ void File::read(std::uint64_t at, void* out, std::uint64_t count) const {
     if (got < 0) throw mekik::Error{MEKIK_E_IO, path_ + ": reading at byte " + std::to_string(at) + " failed: " + reason()};
     if (got == 0)
       throw mekik::Error{MEKIK_E_IO, path_ + ": shrank while it was open: it had " + std::to_string(bytes_) + " bytes, now it ends at " +
-                                         std::to_string(at)};
+                                         std::to_string(at) + "; start again when it is whole"};
     to += got;
     at += static_cast<std::uint64_t>(got);
     count -= static_cast<std::uint64_t>(got);
