@@ -1,13 +1,39 @@
 // A server over the fake engine, for the Python tests. Prints its addresses, one a line, then "ready"; ends on SIGTERM.
 //   fake_server [--key KEY] [--unix PATH] [--fast-timeouts] [--small] [--not-ready]
+//   fake_server --tables     prints as JSON what docs/api.md has tables of
 #include <csignal>
 #include <cstdio>
 #include <string>
 
+#include "base/json.hpp"
+#include "metrics/names.hpp"
 #include "server/fakes.hpp"
+#include "server/openai/fields.hpp"
+#include "server/route.hpp"
+
+namespace {
+
+void print_tables() {
+  using namespace mekik;
+  json::array fields, routes, series;
+  for (const server::openai::FieldRow& row : server::openai::field_rows())
+    fields.push_back(json::object{
+        {"name", row.name}, {"kinds", row.kinds}, {"policy", static_cast<int>(row.policy)}, {"allowed", row.allowed}, {"why", row.why}});
+  for (const server::Route& route : server::routes())
+    routes.push_back(json::object{{"method", route.method}, {"path", route.path}, {"open", route.open}});
+  for (const metrics::Definition& metric : metrics::definitions())
+    series.push_back(json::object{{"name", metric.name}, {"type", metric.type}, {"help", metric.help}});
+  std::printf("%s\n", json::serialize(json::object{{"fields", fields}, {"routes", routes}, {"metrics", series}}).c_str());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace mekik;
+  if (argc == 2 && std::string{argv[1]} == "--tables") {
+    print_tables();
+    return 0;
+  }
   config::ServerUse use;
   use.listen = {"tcp://127.0.0.1:0"};
   bool serves = true;
