@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-BINARY = sys.argv[1]
+BINARY = sys.argv[1] if len(sys.argv) > 1 else None
 
 
 class Server:

@@ -1,4 +1,6 @@
 // chat.completion and chat.completion.chunk.
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "server/openai/answer.hpp"
 
@@ -58,6 +60,7 @@ class ChatAnswer final : public Answer {
     json::array scores;
     engine::Finish finish = engine::Finish::none;
     bool begun = false;
+    std::size_t text_bytes = 0, token_bytes = 0;  // of the text so far, and of the tokens listed so far
   };
 
   const char* chunk_object() const override { return "chat.completion.chunk"; }
@@ -73,8 +76,9 @@ class ChatAnswer final : public Answer {
     return out;
   }
 
-  // token, logprob, bytes. A special token that the text does not show has no bytes, so that the bytes always join to the content.
-  json::object entry(std::int32_t id, float logprob) const {
+  // token, logprob, bytes. A special token that the text does not show has no bytes, and one inside which a stop string begins only
+  // those before it (`most`), so that the bytes always join to the content.
+  json::object entry(std::int32_t id, float logprob, std::size_t most = SIZE_MAX) const {
     json::object out;
     const text::Tokenizer* tokenizer = options_.tokenizer;
     const bool known = tokenizer != nullptr && id >= 0 && static_cast<std::uint32_t>(id) < tokenizer->size();
@@ -85,16 +89,22 @@ class ChatAnswer final : public Answer {
     out["bytes"] = nullptr;
     if (known && (!special || options_.show_special)) {
       json::array list;
-      for (const char c : bytes) list.emplace_back(static_cast<unsigned>(static_cast<unsigned char>(c)));
+      for (const char c : bytes.substr(0, most)) list.emplace_back(static_cast<unsigned>(static_cast<unsigned char>(c)));
       out["bytes"] = std::move(list);
     }
     return out;
   }
 
   json::array scores(std::uint32_t choice, const engine::Event& event) {
+    Choice& counts = choices_[choice];
+    counts.text_bytes += event.text.size();
     json::array out;
-    for (const engine::TokenInfo& token : said(choice, event)) {
-      json::object of = entry(token.id, token.logprob);
+    const std::vector<engine::TokenInfo> tokens = said(choice, event);
+    for (const engine::TokenInfo& token : tokens) {
+      const bool last = event.finish != engine::Finish::none && &token == &tokens.back();
+      json::object of =
+          entry(token.id, token.logprob, last ? counts.text_bytes - std::min(counts.text_bytes, counts.token_bytes) : SIZE_MAX);
+      if (const json::array* bytes = of["bytes"].if_array()) counts.token_bytes += bytes->size();
       json::array top;
       for (const engine::TokenLogprob& other : token.top) top.push_back(entry(other.id, other.logprob));
       of["top_logprobs"] = std::move(top);
