@@ -112,6 +112,7 @@ struct Setup {
   std::vector<std::uint32_t> blocks{256};
   std::vector<std::uint64_t> windows{0};
   std::string scheduler = "continuous", scheduler_options;
+  const mekik_scheduler* own_scheduler = nullptr;  // instead of the named one; gets no state of its own
   bool keeping_cache = false, forgetting_cache = false;
   const text::Tokenizer* tokenizer = nullptr;
 };
@@ -166,6 +167,7 @@ class Bench {
     mekik_sched* self = nullptr;
     if (table->create(scheduler.host, plugin::abi_config(*scheduler_.options), &self) != MEKIK_OK) throw std::runtime_error{"no scheduler"};
     r.scheduler = {table, self};
+    if (setup.own_scheduler != nullptr) r.scheduler = {setup.own_scheduler, reinterpret_cast<mekik_sched*>(this)};
     r.scheduler_name = setup.scheduler;
     if (setup.keeping_cache) r.cache = {&KeepingCache::table(), reinterpret_cast<mekik_cache*>(this)};
     if (setup.forgetting_cache) r.cache = {&ForgettingCache::table(), reinterpret_cast<mekik_cache*>(this)};

@@ -1,0 +1,202 @@
+// Random arrivals, lengths, cancels, shortages and schedulers that break the rules: every finished answer equals the request alone, no
+// block is lost, nothing waits for ever; and the loop's calls from several threads at once.
+#include <random>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/engine_bench.hpp"
+
+using namespace mekik;
+using namespace mekik::test;
+using engine::Finish;
+
+namespace {
+
+using Random = std::mt19937;
+
+// A few requests that come again and again, with their answers alone. Only setups that change an answer (windows, slots) need their own.
+class Expected {
+ public:
+  explicit Expected(const Setup& setup) {
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      auto request = request_of(prompt_of(1 + i * 4, 900 + i), 1 + static_cast<std::uint32_t>(i * 7 % 40),
+                                i % 3 == 0 ? R"({"temperature":0})" : R"({"temperature":0.9,"top_k":20,"repetition_penalty":1.2})");
+      request.seed = i;
+      request.n = i % 4 == 1 ? 3 : 1;
+      request.logprobs = i % 5 == 2 ? 2 : -1;
+      answers_.push_back(alone(request, setup));
+      requests_.push_back(std::move(request));
+    }
+  }
+  std::size_t size() const { return requests_.size(); }
+  const engine::Request& request(std::size_t i) const { return requests_[i]; }
+  const Answer& answer(std::size_t i, std::uint32_t index) const { return answers_[i][index]; }
+
+ private:
+  std::vector<engine::Request> requests_;
+  std::vector<std::vector<Answer>> answers_;
+};
+
+struct Sent {
+  engine::RequestId id;
+  std::size_t which;
+  bool cancelled = false;
+};
+
+void check_answers(const Bench& bench, const Expected& expected, const std::vector<Sent>& sent) {
+  for (const Sent& s : sent)
+    for (std::uint32_t k = 0; k < expected.request(s.which).n; ++k) {
+      const Answer& got = bench.answer(s.id, k);
+      const Answer& wanted = expected.answer(s.which, k);
+      CAPTURE(s.id, s.which, k, got.error.text);
+      CHECK(got.events_after_finish == 0);
+      if (s.cancelled && got.finish == Finish::cancelled) {
+        CHECK(std::equal(got.tokens.begin(), got.tokens.end(), wanted.tokens.begin(),
+                         wanted.tokens.begin() + static_cast<std::ptrdiff_t>(std::min(got.tokens.size(), wanted.tokens.size()))));
+        continue;
+      }
+      CHECK(got.finish == wanted.finish);
+      CHECK(got.tokens == wanted.tokens);
+    }
+}
+
+void check_balance(Bench& bench, bool keeping_cache) {
+  const auto stats = bench.loop->stats();
+  CHECK(stats.running == 0);
+  CHECK(stats.waiting == 0);
+  CHECK(stats.blocks_leaked == 0);
+  if (!keeping_cache) CHECK(stats.blocks_free == stats.blocks_total);
+}
+
+// Returns how often a sequence lost its blocks on the way.
+double storm(const Setup& setup, const Expected& expected, unsigned seed) {
+  Random random{seed};
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  Bench bench{setup};
+  std::vector<Sent> sent;
+  for (int turn = 0; turn < 150; ++turn) {
+    for (std::size_t arrivals = below(4) == 0 ? below(3) : 0; arrivals > 0; --arrivals) {
+      const std::size_t which = below(expected.size());
+      const auto id = bench.submit(expected.request(which));
+      INFO(id.status().text);
+      REQUIRE(id);
+      sent.push_back({*id, which});
+    }
+    if (!sent.empty() && below(12) == 0) {
+      Sent& gone = sent[below(sent.size())];
+      gone.cancelled = true;
+      bench.loop->cancel(gone.id);
+    }
+    bench.step();
+  }
+  bench.run();
+  check_answers(bench, expected, sent);
+  check_balance(bench, setup.keeping_cache);
+  return bench.metric("mekik_num_preemptions_total");
+}
+
+// A scheduler that plans at random within the rules and, one time in three, outside of them. `this` of the bench serves as its state.
+Random rogue_random{1};
+mekik_status rogue_plan(mekik_sched*, const mekik_step_view* view, mekik_choice* out, std::uint32_t, std::uint32_t* n) {
+  const auto below = [](std::uint32_t m) { return static_cast<std::uint32_t>(rogue_random() % m); };
+  for (std::uint32_t i = 0; i < *n; ++i) {
+    const bool wild = below(3) == 0;
+    out[i] = {wild ? below(2 * *n) : i, wild ? below(9) : (below(8) == 0 ? std::uint32_t{MEKIK_DROP} : std::uint32_t{MEKIK_RUN}),
+              wild ? static_cast<std::uint32_t>(rogue_random()) : 1 + below(view->max_tokens), wild ? below(100) : 0, 0};
+    if (out[i].action == MEKIK_REFUSE) out[i].action = MEKIK_RUN;  // an honest refusal ends a request
+  }
+  if (below(10) == 0) *n = static_cast<std::uint32_t>(rogue_random());  // more than there was room for
+  else if (below(10) == 0) *n = 0;
+  return MEKIK_OK;
+}
+
+}  // namespace
+
+TEST_CASE("a storm of arrivals, cancels and shortages changes no answer and loses no block") {
+  const Setup plain;
+  const Expected expected{plain};
+  unsigned seed = 1;
+  double preemptions = 0;
+  for (const auto* scheduler : {"continuous", "static"})
+    for (const std::uint32_t blocks : {32u, 60u, 256u})  // 32: the longest request fits alone
+      for (const std::uint32_t max_tokens : {4u, 16u, 64u})
+        for (const bool keeping : {false, true}) {
+          Setup setup = plain;
+          setup.scheduler = scheduler;
+          setup.blocks = {blocks};
+          setup.max_tokens = max_tokens;
+          setup.keeping_cache = keeping;
+          CAPTURE(scheduler, blocks, max_tokens, keeping);
+          preemptions += storm(setup, expected, seed++);
+        }
+  CHECK(preemptions > 10);
+}
+
+TEST_CASE("a storm over windows and recurrent states changes no answer") {
+  Setup windows;
+  windows.windows = {0, 9};
+  windows.blocks = {40, 24};
+  Setup states;
+  states.slots = 3;
+  states.blocks = {40};
+  for (const Setup& setup : {windows, states}) {
+    const Expected expected{setup};
+    for (unsigned seed = 100; seed < 106; ++seed) storm(setup, expected, seed);
+  }
+}
+
+TEST_CASE("a scheduler that breaks every rule of its plan harms no answer") {
+  static const mekik_scheduler rogue{sizeof(mekik_scheduler), 0, nullptr, [](mekik_sched*) {}, rogue_plan, nullptr};
+  Setup setup;
+  setup.own_scheduler = &rogue;
+  setup.blocks = {60};
+  const Expected expected{Setup{}};
+  for (unsigned seed = 200; seed < 210; ++seed) storm(setup, expected, seed);
+}
+
+TEST_CASE("requests come, go and are looked at from several threads") {
+  const Expected expected{Setup{}};
+  Setup setup;
+  setup.blocks = {64};
+  Bench bench{setup};
+  std::atomic<bool> stop{false};
+  std::thread turner{[&] {
+    while (!stop)
+      if (bench.loop->step() != engine::Loop::Turn::ran) bench.loop->sleep(1'000'000);
+  }};
+  std::atomic<int> wrong{0}, finished{0}, refused{0};
+  const auto client = [&](unsigned seed) {
+    Random random{seed};
+    for (int i = 0; i < 40; ++i) {
+      const std::size_t which = random() % expected.size();
+      const auto& request = expected.request(which);
+      const auto tokens = std::make_shared<std::vector<std::vector<std::int32_t>>>(request.n);  // shared: events outlive this turn
+      const auto id = bench.loop->submit(request, [&, which, tokens](const engine::Event& e) {
+        auto& mine = (*tokens)[e.index];
+        for (const auto& t : e.tokens) mine.push_back(t.id);
+        if (e.finish == Finish::none) return;
+        if (e.finish != Finish::cancelled && mine != expected.answer(which, e.index).tokens) ++wrong;
+        ++finished;
+      });
+      if (!id) {
+        ++refused;
+        continue;
+      }
+      finished -= static_cast<int>(request.n);  // back to 0 when all have ended
+      if (random() % 4 == 0) bench.loop->cancel(*id);
+      bench.loop->stats();
+    }
+  };
+  std::vector<std::thread> clients;
+  for (unsigned seed = 1; seed <= 3; ++seed) clients.emplace_back(client, seed);
+  for (auto& c : clients) c.join();
+  CHECK(bench.loop->wait_until_done(60'000'000'000));
+  stop = true;
+  bench.loop->wake();
+  turner.join();
+  CHECK(finished == 0);
+  CHECK(wrong == 0);
+  CHECK(refused == 0);
+  CHECK(bench.loop->check_invariants().ok());
+  check_balance(bench, false);
+}
