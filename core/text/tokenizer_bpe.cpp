@@ -1,6 +1,7 @@
 // Byte-level BPE (GPT-2): tokens are spelled in an alphabet of 256 printable characters, one for each byte.
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -121,6 +122,15 @@ Result<const PreTokenizer*> find_pre_tokenizer(const std::string& name) {
   return unsupported(std::string{kPreKey} + " = " + quoted(name) + " is not known" + known);
 }
 
+// The bytes without a token, as " 04 06"; those that never occur in UTF-8 do not count.
+std::string missing(const std::array<std::int32_t, 256>& of_byte) {
+  std::string out;
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  for (std::size_t byte = 0; byte < 0xF5; ++byte)
+    if (of_byte[byte] < 0 && byte != 0xC0 && byte != 0xC1) out += std::string{" "} + kDigits[byte >> 4] + kDigits[byte & 15];
+  return out;
+}
+
 class ByteLevelBpe final : public VocabularyTokenizer {
  public:
   ByteLevelBpe(Vocabulary vocabulary, BytePieces pieces, PairIndex<RankedToken> merges, const PreTokenizer& pre, Splitter splitter)
@@ -167,11 +177,18 @@ class ByteLevelBpe final : public VocabularyTokenizer {
       return merge == nullptr ? Merge{} : Merge{merge->rank, merge->id};
     });
     // A byte without a token becomes the unknown token where the model has one that is no control token; else it is left out, as
-    // in the reference tokenizers (a warning at load says so).
+    // in the reference tokenizers, with a warning.
     const bool has_unknown = vocabulary().unknown >= 0 && vocabulary().type(vocabulary().unknown) == TokenType::unknown;
     for (const Symbol& symbol : scratch.symbols)
       if (symbol.id >= 0) ids.push_back(symbol.id);
       else if (has_unknown) ids.push_back(vocabulary().unknown);
+      else warn_of_loss();
+  }
+
+  // Said once, and only when it happens: published vocabularies lack control characters that hardly any text has.
+  void warn_of_loss() const {
+    if (warned_.test_and_set()) return;
+    log::warning("tokenizer", "the vocabulary has no token for some bytes of a text, which is tokenized without them:" + missing(of_byte_));
   }
 
   TextIndex by_piece_;
@@ -179,16 +196,8 @@ class ByteLevelBpe final : public VocabularyTokenizer {
   PairIndex<RankedToken> merges_;
   const PreTokenizer* pre_;  // in the static table
   Splitter splitter_;
+  mutable std::atomic_flag warned_;
 };
-
-void warn_of_missing_bytes(const std::array<std::int32_t, 256>& of_byte) {
-  std::string missing;
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  for (std::size_t byte = 0; byte < 0xF5; ++byte)
-    if (of_byte[byte] < 0 && byte != 0xC0 && byte != 0xC1)  // the others never occur in UTF-8
-      missing += std::string{" "} + kDigits[byte >> 4] + kDigits[byte & 15];
-  if (!missing.empty()) log::warning("tokenizer", "the vocabulary has no token for some bytes; text loses them:" + missing);
-}
 
 }  // namespace
 
@@ -199,7 +208,8 @@ Result<std::unique_ptr<Tokenizer>> create_byte_level_bpe(const json::object& met
   PairIndex<RankedToken> merges;
   MEKIK_CHECK_OK(read_merges(metadata, vocabulary, merges));
   BytePieces pieces = byte_pieces(vocabulary);
-  warn_of_missing_bytes(pieces.of_byte);
+  if (const std::string bytes = missing(pieces.of_byte); !bytes.empty())
+    log::info("tokenizer", "the vocabulary has no token for these bytes:" + bytes);
   MEKIK_TRY(splitter, Splitter::compile(pre->steps));
   return std::unique_ptr<Tokenizer>{
       std::make_unique<ByteLevelBpe>(std::move(vocabulary), std::move(pieces), std::move(merges), *pre, std::move(splitter))};
