@@ -4,20 +4,44 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-case "${1:-}" in
-  --serve) ;;
-  "" | -h | --help)
-    sed -n '2,3s/^# //p' "$0"
-    [ $# -gt 0 ] && exit 0 || exit 2 ;;
+usage() { sed -n '2,3s/^# //p' "$0"; }
+case "${1-}" in
+  -h | --help)
+    usage
+    exit 0 ;;
+  "")
+    usage >&2
+    exit 2 ;;
+  --serve)
+    [ $# -eq 1 ] || { echo "demo.sh: --serve takes no question; ask the server over HTTP (README.md shows how)" >&2; exit 2; } ;;
   -*)
     echo "demo.sh: no option $1; give a question or --serve" >&2
     exit 2 ;;
 esac
 
+log=build/release/demo-build.log
+# As many compilers as there are cores, and 1.5 GB of memory for each.
+memory_kb=$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)
+jobs=$((memory_kb / 1500000))
+[ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
+[ "$jobs" -ge 1 ] || jobs=1
+
+# Only a terminal gets the count of what is done.
+build() {
+  cmake --build --preset release --target product --parallel "$jobs" 2>&1 | tee "$log" |
+    while IFS= read -r line; do
+      if [[ -t 2 && "$line" == \[*\]* ]]; then printf '\rbuilding %s]' "${line%%]*}" >&2; fi
+    done
+}
+
 scripts/install-dependencies.sh
-[ -f build/release/build.ninja ] || cmake --preset release >&2
-cmake --build --preset release --target product >build/release/demo-build.log 2>&1 ||
-  { tail -n 40 build/release/demo-build.log >&2; echo "the build failed; build/release/demo-build.log has all of it" >&2; exit 1; }
+if [ ! -f build/release/build.ninja ]; then
+  echo "building mekik: some minutes, this once" >&2
+  mkdir -p build/release
+  cmake --preset release >"$log" 2>&1 || { tail -n 40 "$log" >&2; echo "cmake failed; $log has all of it" >&2; exit 1; }
+fi
+build || { echo >&2; tail -n 40 "$log" >&2; echo "the build failed; $log has all of it" >&2; exit 1; }
+! [[ -t 2 && "$(tail -n 1 "$log")" == \[* ]] || echo >&2
 scripts/get-smollm2.sh
 
 if [ "$1" = --serve ]; then

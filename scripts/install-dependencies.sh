@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build pkg-config ccache mold git
   libtomlplusplus-dev libspdlog-dev libpcre2-dev libutf8proc-dev libssl-dev
   python3 python3-pip)
 if [ "${1:-}" = test ]; then
-  packages+=(catch2 python3-venv clang-format-14)
+  packages+=(catch2 python3-venv clang-format-14 qemu-user curl)
 fi
 
 [ "${1:-}" != fuzz ] || packages+=(clang libclang-rt-14-dev)
@@ -25,10 +25,11 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
+# One question for all of them: this runs at every start of the demo.
+installed=" $(dpkg-query -W -f='${db:Status-Abbrev}${Package} ' "${packages[@]}" 2>/dev/null || true)"
 missing=()
 for package in "${packages[@]}"; do
-  state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
-  [ "${state:0:2}" = ii ] || missing+=("$package")
+  [[ "$installed" == *" ii $package "* ]] || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 
@@ -38,7 +39,8 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null; then
   as_root=(sudo)
 else
-  echo "Please run as root: apt-get install ${missing[*]}" >&2
+  echo "Installing packages needs root, and there is no sudo. Please run this as root, then start again:" >&2
+  echo "  apt-get update && apt-get install -y ${missing[*]}" >&2
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
@@ -46,6 +48,6 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "apt-get failed; the lines above say why" >&2
+  echo "apt-get failed; the lines above say why (is the network there?)" >&2
   exit 1
 fi
