@@ -23,10 +23,10 @@ scripts/get-smollm2.sh
 [ -z "$all" ] || scripts/get-gemma3.sh
 
 jobs=2
-cmake --preset release
+cmake --preset release -DMEKIK_TESTS=ON
 cmake --build --preset release --parallel "$jobs"
 if [ -n "$all" ]; then
-  cmake --preset dev
+  cmake --preset dev -DMEKIK_TESTS=ON
   cmake --build --preset dev --parallel "$jobs"
   ctest --preset dev -LE "bench" --parallel "$jobs"
   ctest --preset release --parallel "$jobs"
