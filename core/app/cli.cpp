@@ -1,6 +1,5 @@
 #include "app/cli.hpp"
 
-#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -50,23 +49,19 @@ int run_verb(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words{argv + 1, argv + argc};
   try {
-    if (words.empty()) throw misused(overview());
-    if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-      std::fputs(overview().c_str(), stdout);
-      return kSuccess;
-    }
-    if (words[0] == "--version") {
-      std::fputs(version_text().c_str(), stdout);
-      return kSuccess;
-    }
-    const int code = run_verb(words);
-    if (std::fflush(stdout) != 0) throw Failure{kFailed, "standard output cannot be written"};
+    if (words.empty()) throw Failure{kMisused, overview(), true};
+    int code = kSuccess;
+    if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") std::fputs(overview().c_str(), stdout);
+    else if (words[0] == "--version") std::fputs(version_text().c_str(), stdout);
+    else code = run_verb(words);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw Failure{kFailed, "standard output cannot be written"};
     return code;
   } catch (const Failure& failure) {
-    if (!failure.text.empty()) std::fprintf(stderr, "mekik: %s%s", failure.text.c_str(), failure.text.back() == '\n' ? "" : "\n");
+    const bool named = failure.as_is || failure.text.starts_with("mekik ");
+    if (!failure.text.empty())
+      std::fprintf(stderr, "%s%s%s", named ? "" : "mekik: ", failure.text.c_str(), failure.text.back() == '\n' ? "" : "\n");
     return failure.code;
   } catch (const std::bad_alloc&) {
     std::fputs("mekik: out of memory\n", stderr);

@@ -46,23 +46,25 @@ std::optional<Arguments> parse_arguments(const Verb& verb, const std::vector<std
     // No guessing: "--max" is not --max-tokens, since a later option could make it something else.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), arguments.values);
+    // Before what is missing is complained about.
+    if (arguments.flag("help")) {
+      std::fputs(usage(verb).c_str(), stdout);
+      return std::nullopt;
+    }
     po::notify(arguments.values);
   } catch (const po::unknown_option& error) {
     std::vector<std::string> names;
-    for (const auto& option : described(verb).options()) names.push_back("--" + option->long_name());
+    const po::options_description known = described(verb);
+    for (const auto& option : known.options()) names.push_back("--" + option->long_name());
     const auto near = closest(error.get_option_name(), names);
     throw misused(std::string{"mekik "} + verb.name + " has no option " + error.get_option_name() +
                   (near ? "; did you mean " + *near + "?" : "") + " (mekik " + verb.name + " --help lists them)");
   } catch (const po::error& error) {
-    throw misused(std::string{"mekik "} + verb.name + ": " + error.what() + " (mekik " + verb.name + " --help)");
-  }
-  if (arguments.flag("help")) {
-    std::fputs(usage(verb).c_str(), stdout);
-    return std::nullopt;
+    throw misused(std::string{"mekik "} + verb.name + ": " + error.what() + " (mekik " + verb.name + " --help lists its options)");
   }
   if (arguments.has("operand")) arguments.operands = arguments.values["operand"].as<std::vector<std::string>>();
   if (arguments.operands.size() < verb.min_operands)
-    throw misused(std::string{"mekik "} + verb.name + " needs " + verb.operands + "\n" + usage(verb));
+    throw misused(std::string{"mekik "} + verb.name + " needs " + verb.operands + "\n\n" + usage(verb));
   if (arguments.operands.size() > verb.max_operands)
     throw misused(std::string{"mekik "} + verb.name + ": what is " + mekik::quoted(arguments.operands[verb.max_operands]) + "? It takes " +
                   (verb.operands[0] ? verb.operands : "no operands"));
@@ -82,6 +84,26 @@ std::vector<std::int32_t> parse_tokens(const std::string& text) {
     tokens.push_back(id);
   }
   return tokens;
+}
+
+std::optional<double> real_number(const Arguments& arguments, const char* option) {
+  if (!arguments.has(option)) return std::nullopt;
+  const std::string& text = arguments.text(option);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size()) return number;
+  throw misused(std::string{"--"} + option + ": expected a number, got " + mekik::quoted(text));
+}
+
+// Own parsing: lexical_cast takes -1 for an unsigned number, and makes 2^64 - 1 of it.
+std::optional<std::uint64_t> whole_number(const Arguments& arguments, const char* option, std::uint64_t least, std::uint64_t most) {
+  if (!arguments.has(option)) return std::nullopt;
+  const std::string& text = arguments.text(option);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size() && number >= least && number <= most) return number;
+  throw misused(std::string{"--"} + option + ": expected a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
+                ", got " + mekik::quoted(text));
 }
 
 }  // namespace mekik::app

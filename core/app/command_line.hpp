@@ -13,13 +13,18 @@ namespace po = boost::program_options;
 
 enum ExitCode { kSuccess = 0, kFailed = 1, kMisused = 2 };
 
-// A verb's failure: what to print, and the exit code.
+// A verb's failure: what to print, and the exit code. `as_is`: the text begins with its own place, "file:line:column: error: ...",
+// which editors find only at the start of a line; other texts get the program's name in front.
 struct Failure {
   ExitCode code = kFailed;
   std::string text;
+  bool as_is = false;
 };
 inline Failure misused(std::string text) { return {kMisused, std::move(text)}; }
-inline Failure failed(const Status& status) { return {kFailed, status.text}; }
+inline Failure failed(const Status& status) {
+  if (status.code == Code::misconfigured) return {kMisused, status.text, true};
+  return {kFailed, status.text};
+}
 
 struct Verb {
   const char* name;
@@ -53,5 +58,8 @@ std::optional<Arguments> parse_arguments(const Verb& verb, const std::vector<std
 std::string usage(const Verb& verb);
 // "1,2,3" to numbers. Throws Failure.
 std::vector<std::int32_t> parse_tokens(const std::string& text);
+std::optional<double> real_number(const Arguments& arguments, const char* option);
+// The value of an option as a whole number within limits; nothing when it was not given. Throws Failure.
+std::optional<std::uint64_t> whole_number(const Arguments& arguments, const char* option, std::uint64_t least, std::uint64_t most);
 
 }  // namespace mekik::app

@@ -64,23 +64,22 @@ Answer generate(engine::Engine& engine, engine::Request request, const std::func
 }
 
 void declare_request_options(po::options_description& o) {
-  o.add_options()                                                                                            //
-      ("max-tokens", po::value<std::uint32_t>()->default_value(512), "the most tokens to make")              //
-      ("temperature", po::value<double>(), "0 takes the likeliest token; without it the sampler's default")  //
-      ("seed", po::value<std::uint64_t>(), "the same seed gives the same answer; without it a random one")   //
+  o.add_options()                                                                                                 //
+      ("max-tokens", po::value<std::string>()->default_value("512"), "the most tokens to make")                   //
+      ("temperature", po::value<std::string>(), "0 takes the likeliest token; without it the sampler's default")  //
+      ("seed", po::value<std::string>(), "the same seed gives the same answer; without it a random one")          //
       ("ignore-eos", po::bool_switch(), "go on after the model's end token");
 }
 
-engine::Request request_of(const Arguments& arguments, Session& session, const engine::Model& model) {
+engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline) {
   engine::Request request;
-  request.max_tokens = arguments.values["max-tokens"].as<std::uint32_t>();
-  if (request.max_tokens == 0) throw misused("--max-tokens 0 makes nothing; give at least 1");
+  request.max_tokens = static_cast<std::uint32_t>(*whole_number(arguments, "max-tokens", 1, UINT32_MAX));
   request.ignore_eos = arguments.flag("ignore-eos");
-  if (arguments.has("seed")) request.seed = arguments.values["seed"].as<std::uint64_t>();
+  request.seed = whole_number(arguments, "seed", 0, UINT64_MAX);
   json::object fields;
-  if (arguments.has("temperature")) fields["temperature"] = arguments.values["temperature"].as<double>();
+  if (const auto temperature = real_number(arguments, "temperature")) fields["temperature"] = *temperature;
   std::vector<const mekik_component*> chain;
-  for (const config::Use& use : model.pipeline().samplers) chain.push_back(need(session.registry().component("sampler", use)));
+  for (const config::Use& use : pipeline.samplers) chain.push_back(need(session.registry().component("sampler", use)));
   std::vector<std::string> unknown;
   auto checked = sample::sampler_request(chain, fields, unknown);
   if (!checked) throw misused(checked.status().text);
@@ -90,15 +89,17 @@ engine::Request request_of(const Arguments& arguments, Session& session, const e
 }
 
 std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages) {
-  if (model.chat_template() == nullptr) throw failed(model.template_status());
   if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
+  if (model.chat_template() == nullptr) throw failed(model.template_status());
   const text::Tokenizer& tokenizer = *model.tokenizer();
   json::object context{{"messages", need(text::normalise_messages(messages))}, {"add_generation_prompt", true}};
   if (tokenizer.bos() >= 0) context["bos_token"] = tokenizer.token(tokenizer.bos());
   if (tokenizer.eos() >= 0) context["eos_token"] = tokenizer.token(tokenizer.eos());
-  const std::vector<text::TextPart> parts = need(model.chat_template()->render(context));
-  std::vector<std::int32_t> tokens = tokenizer.encode(parts, false);
-  if (tokens.empty()) throw Failure{kFailed, "the chat template made an empty prompt of these messages"};
+  const auto parts = model.chat_template()->render(context);
+  if (!parts) throw failed(std::move(parts.status()).in("the model's chat template"));
+  std::vector<std::int32_t> tokens = tokenizer.encode(*parts, false);
+  if (tokens.empty())
+    throw Failure{kFailed, "the model's chat template makes an empty prompt of this message; give the model plain text with --raw"};
   return tokens;
 }
 

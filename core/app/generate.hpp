@@ -20,7 +20,7 @@ struct Answer {
 Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const std::string&)>& on_text);
 
 // The request that the options of run and chat describe, without its prompt. Throws Failure.
-engine::Request request_of(const Arguments& arguments, Session& session, const engine::Model& model);
+engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline);
 void declare_request_options(po::options_description& options);
 
 // The prompt of a conversation by the model's template. Throws Failure, for instance when there is none.

@@ -128,7 +128,8 @@ int run_logits(const Arguments& arguments) {
   const std::vector<std::int32_t> tokens = parse_tokens(arguments.text("tokens"));
   const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
-  const auto model = session.load(*pipeline);
+  const auto model = session.open(*pipeline);
+  session.load(*model);
   // Written as it comes: all rows of a long text are too many to keep as JSON values.
   std::string out = "{\"tokens\":[" + arguments.text("tokens") + "],\"logits\":[";
   bool first = true;

@@ -19,25 +19,40 @@ void print_now(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::vector<std::int32_t> prompt_of(const Arguments& arguments, const engine::Model& model) {
+struct Prompt {
+  std::vector<std::int32_t> tokens;  // of --tokens
+  std::string text;
+};
+
+// What the command line and standard input say, before anything is opened.
+Prompt read_prompt(const Arguments& arguments) {
+  Prompt prompt;
   if (arguments.has("tokens")) {
     if (arguments.has("prompt")) throw misused("mekik run takes --prompt or --tokens, not both");
     if (arguments.text("tokens").empty()) throw misused("--tokens is empty; give at least one id");
-    return parse_tokens(arguments.text("tokens"));
+    prompt.tokens = parse_tokens(arguments.text("tokens"));
+    return prompt;
   }
-  std::string prompt;
-  if (arguments.has("prompt")) prompt = arguments.text("prompt");
-  else if (isatty(STDIN_FILENO) == 0) prompt.assign(std::istreambuf_iterator<char>{std::cin}, {});
+  if (arguments.has("prompt")) prompt.text = arguments.text("prompt");
+  else if (isatty(STDIN_FILENO) == 0) prompt.text.assign(std::istreambuf_iterator<char>{std::cin}, {});
   else throw misused("mekik run needs a prompt: -p TEXT, --tokens, or text on standard input");
-  if (!is_utf8(prompt)) throw Failure{kFailed, "the prompt is not valid UTF-8"};
-  if (!arguments.flag("raw")) {
-    if (prompt.empty()) throw Failure{kFailed, "the prompt is empty"};
-    return chat_prompt(model, {json::object{{"role", "user"}, {"content", prompt}}});
+  if (!is_utf8(prompt.text)) throw misused("the prompt is not valid UTF-8");
+  if (prompt.text.empty() && !arguments.flag("raw"))
+    throw misused("the prompt is empty; say something with -p TEXT, or let the model begin with --raw -p \"\"");
+  return prompt;
+}
+
+std::vector<std::int32_t> prompt_tokens(const Arguments& arguments, const Prompt& prompt, const engine::Model& model) {
+  if (!prompt.tokens.empty()) {
+    if (model.tokenizer() == nullptr && !arguments.flag("json"))
+      throw failed(unsupported("the model file has no tokenizer, so its answer has no text; add --json to get its tokens"));
+    return prompt.tokens;
   }
+  if (!arguments.flag("raw")) return chat_prompt(model, {json::object{{"role", "user"}, {"content", prompt.text}}});
   if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
-  std::vector<std::int32_t> tokens = model.tokenizer()->encode(prompt, true, false);
+  std::vector<std::int32_t> tokens = model.tokenizer()->encode(prompt.text, true, false);
   if (tokens.empty() && model.tokenizer()->bos() >= 0) tokens.push_back(model.tokenizer()->bos());
-  if (tokens.empty()) throw Failure{kFailed, "the prompt is empty, and this model has no BOS token to start from"};
+  if (tokens.empty()) throw misused("the prompt is empty, and this model has no BOS token to start from; say something with -p TEXT");
   return tokens;
 }
 
@@ -62,9 +77,11 @@ int run_run(const Arguments& arguments) {
   Session session;
   const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
-  const auto model = session.load(*pipeline);
-  engine::Request request = request_of(arguments, session, *model);
-  request.prompt = prompt_of(arguments, *model);
+  engine::Request request = request_of(arguments, session, *pipeline);
+  const Prompt prompt = read_prompt(arguments);
+  const auto model = session.open(*pipeline);
+  request.prompt = prompt_tokens(arguments, prompt, *model);
+  session.load(*model);
   const auto engine = session.start(*model);
   const bool as_json = arguments.flag("json");
   const Answer answer = generate(*engine, std::move(request), [&](const std::string& text) {
@@ -87,9 +104,11 @@ int run_chat(const Arguments& arguments) {
   Session session;
   const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
-  const auto model = session.load(*pipeline);
+  const engine::Request settings = request_of(arguments, session, *pipeline);
+  const auto model = session.open(*pipeline);
+  if (model->tokenizer() == nullptr) throw failed(model->tokenizer_status());
   if (model->chat_template() == nullptr) throw failed(model->template_status());
-  const engine::Request settings = request_of(arguments, session, *model);
+  session.load(*model);
   const auto engine = session.start(*model);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) print_now("Write to " + model->name() + "; an empty line or Ctrl-D ends.\n");
@@ -98,7 +117,7 @@ int run_chat(const Arguments& arguments) {
   for (std::string line;;) {
     if (terminal) print_now("> ");
     if (!std::getline(std::cin, line) || line.empty()) break;
-    if (!is_utf8(line)) throw Failure{kFailed, "the line is not valid UTF-8"};
+    if (!is_utf8(line)) throw misused("the line is not valid UTF-8");
     messages.push_back(json::object{{"role", "user"}, {"content", line}});
     engine::Request request = settings;
     request.prompt = chat_prompt(*model, messages);

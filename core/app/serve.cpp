@@ -34,6 +34,7 @@ class Signals {
     sigaddset(&set_, SIGINT);
     sigaddset(&set_, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);  // a client that has gone is an error of its write
   }
   // The signal that came within the time, or 0.
   int wait(std::chrono::milliseconds time) const {
@@ -80,7 +81,9 @@ class Turnstile {
 };
 
 void load(Session& session, Site& site, Turnstile& turnstile) {
-  site.model = session.load(site.pipeline);
+  site.model = session.open(site.pipeline);
+  if (site.model->tokenizer() == nullptr) log::warning("model", site.model->tokenizer_status().text);
+  session.load(*site.model);
   site.engine = session.start(*site.model);
   server::Served served;
   served.engine = site.engine.get();

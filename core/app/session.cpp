@@ -24,6 +24,12 @@ plugin::Registry::Options registry_options() {
   return options;
 }
 
+// A path of the command line that is not there is a mistake of the command line; one that may not be looked at, of the file.
+void need_path(const std::string& path) {
+  const Status found = find_path(path);
+  if (!found.ok()) throw Failure{found.code == Code::invalid ? kMisused : kFailed, path + ": " + found.text};
+}
+
 bool is_pipeline(const std::string& operand) { return fs::path{operand}.extension() == ".toml"; }
 
 }  // namespace
@@ -34,20 +40,19 @@ const program::Pages& Session::pages() {
   if (pages_) return *pages_;
   config::Diagnostics diagnostics;
   pages_ = program::Pages::load({data_directory() / "architectures"}, diagnostics);
-  if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render()};
+  if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render(), true};
   return *pages_;
 }
 
 std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, const std::string& operand) {
-  if (!fs::exists(operand)) throw misused(operand + ": no such file or folder");
+  need_path(operand);
   std::vector<config::Override> overrides;
   for (const std::string& text : arguments.overrides()) overrides.push_back({text});
   config::Diagnostics diagnostics;
   auto loaded = is_pipeline(operand) ? config::load_pipeline(operand, overrides, registry_, diagnostics)
                                      : config::default_pipeline(operand, overrides, registry_, diagnostics);
-  if (!diagnostics.ok() || !loaded) throw Failure{kMisused, diagnostics.render()};
+  if (!diagnostics.ok() || !loaded) throw Failure{kMisused, diagnostics.render(), true};
   if (!diagnostics.all().empty()) log::warning("config", diagnostics.render());
-  if (!fs::exists(loaded->model.path)) throw misused(loaded->model.path + ": no such file or folder (model.path of " + operand + ")");
   if (arguments.flag("print-config")) {
     std::fputs(config::print_pipeline(*loaded).c_str(), stdout);
     return std::nullopt;
@@ -60,13 +65,10 @@ std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
   return need(engine::Model::open(pipeline, registry_, pages()));
 }
 
-std::unique_ptr<engine::Model> Session::load(const config::Pipeline& pipeline) {
-  auto model = open(pipeline);
-  log::info("model", model->name() + ": " + model->plan().render());
-  for (const std::string& note : model->notes()) log::info("model", note);
-  if (model->tokenizer() == nullptr) log::warning("model", model->tokenizer_status().text);
-  need(model->load());
-  return model;
+void Session::load(engine::Model& model) {
+  log::info("model", model.name() + ": " + model.plan().render());
+  for (const std::string& note : model.notes()) log::info("model", note);
+  need(model.load());
 }
 
 std::unique_ptr<engine::Engine> Session::start(engine::Model& model) {
@@ -77,20 +79,19 @@ std::unique_ptr<engine::Engine> Session::start(engine::Model& model) {
 
 std::unique_ptr<weights::ModelFile> Session::open_file(const Arguments& arguments, const std::string& operand) {
   std::string path = operand, loader;
-  if (!fs::exists(operand)) throw misused(operand + ": no such file or folder");
-  if (is_pipeline(operand)) {
+  need_path(operand);
+  // --set and --print-config mean the pipeline, also the one that a model alone stands for.
+  if (is_pipeline(operand) || !arguments.overrides().empty() || arguments.flag("print-config")) {
     const auto loaded = pipeline(arguments, operand);
     if (!loaded) throw Failure{kSuccess, {}};
     path = loaded->model.path;
     loader = loaded->model.loader;
   }
-  auto file = weights::ModelFile::open(registry_, path, loader);
-  if (!file) throw failed(std::move(file.status()).in(path));
-  return std::move(*file);
+  return need(weights::ModelFile::open(registry_, path, loader));
 }
 
 std::string read_operand_file(const std::string& path) {
-  if (!fs::exists(path)) throw misused(path + ": no such file");
+  need_path(path);
   return need(read_file(path, 64u << 20));
 }
 

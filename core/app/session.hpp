@@ -28,8 +28,8 @@ class Session {
   std::optional<config::Pipeline> pipeline(const Arguments& arguments, const std::string& operand);
   // Opens the model of a pipeline: checked, planned, not loaded. Throws Failure (exit code 1).
   std::unique_ptr<engine::Model> open(const config::Pipeline& pipeline);
-  // The same, with its weights. The plan and the notes go to the log before.
-  std::unique_ptr<engine::Model> load(const config::Pipeline& pipeline);
+  // Reads its weights. The plan and the notes go to the log before.
+  void load(engine::Model& model);
   std::unique_ptr<engine::Engine> start(engine::Model& model);
   // An open file of the model that an operand (a pipeline or a model) names, for the verbs that need no backend.
   std::unique_ptr<weights::ModelFile> open_file(const Arguments& arguments, const std::string& operand);

@@ -30,7 +30,7 @@ int run_tokenize(const Arguments& arguments) {
   if (arguments.has("text")) input = arguments.text("text");
   else if (arguments.has("file")) input = read_operand_file(arguments.text("file"));
   else input.assign(std::istreambuf_iterator<char>{std::cin}, {});
-  if (!is_utf8(input)) throw Failure{kFailed, "the text is not valid UTF-8"};
+  if (!is_utf8(input)) throw misused("the text is not valid UTF-8");
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const auto tokenizer = tokenizer_of(*file);
   const std::vector<std::int32_t> ids = tokenizer->encode(input, arguments.flag("add-special"), arguments.flag("special"));
@@ -65,6 +65,21 @@ json::value parse_file(const std::string& path) {
   return std::move(*parsed);
 }
 
+// "template:2:12: ..." with the name of its file.
+Failure in_template(const std::string& named, const Status& status) {
+  constexpr std::string_view kPlace = "template:";
+  return {kFailed, named + (status.text.starts_with(kPlace) ? status.text.substr(kPlace.size() - 1) : ": " + status.text), true};
+}
+
+text::ChatTemplate template_of(const Arguments& arguments, const weights::ModelFile& file, const std::string& named) {
+  const bool given = arguments.has("template");
+  auto source = given ? Result<std::string>{read_operand_file(arguments.text("template"))} : file.chat_template();
+  if (!source) throw Failure{kFailed, file.meta().path + ": the model has no chat template; give one with --template FILE"};
+  auto compiled = text::ChatTemplate::compile(*source);
+  if (!compiled) throw in_template(named, compiled.status());
+  return std::move(*compiled);
+}
+
 int run_template(const Arguments& arguments) {
   Session session;
   json::value messages = parse_file(arguments.text("messages"));
@@ -72,15 +87,23 @@ int run_template(const Arguments& arguments) {
   if (!messages.is_array())
     throw Failure{kFailed, arguments.text("messages") + ": expected an array of messages, or an object with one under \"messages\""};
   const auto file = session.open_file(arguments, arguments.operands[0]);
-  const std::string source = arguments.has("template") ? read_operand_file(arguments.text("template")) : need(file->chat_template());
-  const text::ChatTemplate compiled = need(text::ChatTemplate::compile(source));
-  json::object context{{"messages", need(text::normalise_messages(messages.as_array()))},
-                       {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
-  if (arguments.has("tools")) context["tools"] = parse_file(arguments.text("tools"));
+  const std::string named = arguments.has("template") ? arguments.text("template") : file->meta().path;
+  const text::ChatTemplate compiled = template_of(arguments, *file, named);
+  auto normalised = text::normalise_messages(messages.as_array());
+  if (!normalised) throw failed(std::move(normalised.status()).in(arguments.text("messages")));
+  json::object context{{"messages", *normalised}, {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
+  if (arguments.has("tools")) {
+    if (!compiled.uses("tools")) throw Failure{kFailed, "the chat template of this model does not show tools; leave --tools out"};
+    context["tools"] = parse_file(arguments.text("tools"));
+    if (!context["tools"].is_array()) throw Failure{kFailed, arguments.text("tools") + ": expected an array of tools"};
+  }
   const auto tokenizer = tokenizer_of(*file);
   if (tokenizer->bos() >= 0) context["bos_token"] = tokenizer->token(tokenizer->bos());
   if (tokenizer->eos() >= 0) context["eos_token"] = tokenizer->token(tokenizer->eos());
-  std::fputs(text::plain_text(need(compiled.render(context))).c_str(), stdout);
+  const auto rendered = compiled.render(context);
+  if (!rendered) throw in_template(named, rendered.status());
+  const std::string prompt = text::plain_text(*rendered);
+  std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   return kSuccess;
 }
 

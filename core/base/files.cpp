@@ -23,6 +23,13 @@ Result<std::string> read_file(const fs::path& path, std::size_t limit) {
   return std::move(out).str();
 }
 
+Status find_path(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return invalid("no such file or folder");
+  return error ? fail(Code::io, "cannot be opened: " + error.message()) : Status{};
+}
+
 fs::path program_path() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error);

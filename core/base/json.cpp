@@ -11,6 +11,14 @@ namespace mekik::json {
 
 namespace {
 
+// "line 2, column 7" of a byte, both from 1, columns in bytes.
+std::string place_of(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const std::size_t line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+  const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return "line " + std::to_string(line) + ", column " + std::to_string(at - start + 1);
+}
+
 // Boost.JSON keeps the last of two equal keys; here a scan over the text finds them, since silently dropping one is not allowed.
 // It is only asked for texts that already parsed, so strings are well formed.
 class DuplicateKeys {
@@ -90,11 +98,11 @@ Result<value> parse(std::string_view text, const ParseLimits& limits) {
   boost::json::error_code error;
   boost::json::stream_parser parser{boost::json::storage_ptr{}, options};
   const std::size_t used = parser.write_some(source.data(), source.size(), error);
-  if (error) return invalid("not valid JSON at byte " + std::to_string(used) + ": " + error.message());
+  if (error) return invalid("not valid JSON at " + place_of(source, used) + ": " + error.message());
   parser.finish(error);
   if (error) return invalid("not valid JSON: it ends early, after " + std::to_string(used) + " bytes");
   if (source.find_first_not_of(" \t\r\n", used) != std::string_view::npos)
-    return invalid("not valid JSON: more text after the value, at byte " + std::to_string(used));
+    return invalid("not valid JSON: more text after the value, at " + place_of(source, used));
   value parsed = parser.release();
   if (!limits.duplicate_keys)
     if (const std::string twice = DuplicateKeys{source}.find(); !twice.empty())

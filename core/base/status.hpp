@@ -20,6 +20,7 @@ enum class Code : std::int32_t {
   cancelled = 6,
   internal = 7,  // a broken promise of ours or of a plugin
   device_lost = 8,
+  misconfigured = 100,  // the pipeline is wrong, as far as is known once its model is open; stays inside the core
 };
 
 // `text` is one sentence for the user that says what is wrong and what to do.

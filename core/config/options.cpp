@@ -258,6 +258,7 @@ void unknown_key(const std::string& key, const Value& value, const std::vector<R
   std::string hint = context.belongs_in ? context.belongs_in(key) : "";
   if (!hint.empty()) hint = spell_key(key) + " belongs in " + hint;
   else if (const auto near = closest(key, names)) hint = "did you mean '" + *near + "'?";
+  else hint = "it has " + join(names, ", ");
   context.diagnostics.error(value.key_origin, "unknown key " + spell_key(key) + " in " + where, hint);
 }
 

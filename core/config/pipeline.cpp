@@ -371,6 +371,13 @@ std::optional<Pipeline> default_pipeline(const std::string& model_path, const st
   return finish(std::move(root), overrides, components, diagnostics);
 }
 
+Status misconfigured(const Pipeline& pipeline, std::string_view table, std::string_view key, const std::string& what) {
+  std::string where;
+  for (const Setting& setting : pipeline.settings)
+    if (setting.table == table && setting.key == key && setting.from != "default") where = setting.from + ": ";
+  return {Code::misconfigured, where + "error: " + spell_key(key) + " in " + std::string{table} + ": " + what};
+}
+
 std::string print_pipeline(const Pipeline& pipeline) {
   std::string out, table;
   for (const Setting& setting : pipeline.settings) {

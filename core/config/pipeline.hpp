@@ -90,6 +90,8 @@ std::optional<Pipeline> default_pipeline(const std::string& model_path, const st
                                          Diagnostics& diagnostics);
 // The merged pipeline as TOML, each line with a comment that says where its value comes from.
 std::string print_pipeline(const Pipeline& pipeline);
+// A mistake of the pipeline that shows only once its model is open: Code::misconfigured, "place: error: 'key' in [table]: what".
+Status misconfigured(const Pipeline& pipeline, std::string_view table, std::string_view key, const std::string& what);
 // The JSON Schema (2020-12) of pipeline files, from the core's rows and every installed component's.
 std::string json_schema(const std::vector<const mekik_component*>& components);
 

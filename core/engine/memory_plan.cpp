@@ -82,13 +82,16 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   if (!program.groups.empty()) {
     const std::uint64_t wanted = pipeline.cache_bytes > 0 ? pipeline.cache_bytes : std::min(kDefaultCacheBytes, budget - fixed);
     if (wanted > budget - fixed)
-      return invalid("cache.memory asks for " + human_bytes(wanted) + ", but beside the model's " + human_bytes(fixed) + " only " +
-                     human_bytes(budget - fixed) + " are left of 85% of this machine (" + human_bytes(plan.machine_bytes) + ")");
+      return config::misconfigured(pipeline, "[cache]", "memory",
+                                   human_bytes(wanted) + ", but beside the model's " + human_bytes(fixed) + " only " +
+                                       human_bytes(budget - fixed) + " are left of 85% of this machine (" +
+                                       human_bytes(plan.machine_bytes) + ")");
     share_blocks(wanted, program, context, pipeline, backend_plan, limits);
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       if (limits.n_blocks[g] > 0) continue;
-      return invalid("a cache of " + human_bytes(wanted) + " holds no block of " + std::to_string(pipeline.block_tokens) +
-                     " tokens; raise cache.memory");
+      return config::misconfigured(
+          pipeline, "[cache]", "memory",
+          human_bytes(wanted) + " do not hold one block of " + std::to_string(pipeline.block_tokens) + " tokens; raise it");
     }
   }
   limits.max_blocks = std::max(limits.max_blocks, 1u);

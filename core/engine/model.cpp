@@ -6,14 +6,15 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "engine/runtime.hpp"
 
 namespace mekik::engine {
 
 namespace {
 
-// Names the file of a failure, unless a loader has done so.
+// Complaints about the file name it, once: some come from who names it already. Those about the pipeline have their place.
 Status about(const std::string& path, Status status) {
-  if (status.ok() || status.text.find(path) != std::string::npos) return status;
+  if (status.ok() || status.code == Code::misconfigured || status.text.find(path) != std::string::npos) return status;
   return std::move(status).in(path);
 }
 
@@ -50,6 +51,7 @@ struct Model::Impl {
   Status open_text();
   Status open_device(plugin::Registry& registry);
   Status check_kv_form();
+  Status check_components(plugin::Registry& registry);
   Status build(plugin::Registry& registry, const program::Pages& pages);
   program::Supports supports(const program::Program& candidate);
 };
@@ -96,8 +98,9 @@ Status Model::Impl::open_device(plugin::Registry& registry) {
     device_info.struct_size = sizeof device_info;
     const mekik_status status = backend().probe(index, &device_info);
     if (status == MEKIK_E_INVALID)
-      return invalid("backend \"" + pipeline.backend.name + "\" has no device " + std::to_string(index) + "; see `mekik describe backend/" +
-                     pipeline.backend.name + "`");
+      return config::misconfigured(pipeline, "[backend]", "devices",
+                                   "the backend " + mekik::quoted(pipeline.backend.name) + " has no device " + std::to_string(index) +
+                                       ": " + plugin::take_failure());
     MEKIK_CHECK_OK(plugin::to_status(status, "backend " + pipeline.backend.name + ": device " + std::to_string(index)));
   }
   return plugin::to_status(backend().open(component.host, devices.data(), static_cast<std::uint32_t>(devices.size()),
@@ -113,8 +116,19 @@ Status Model::Impl::check_kv_form() {
     names.emplace_back(
         reinterpret_cast<const mekik_kv_form*>(reinterpret_cast<const char*>(forms->forms) + std::size_t{i} * forms->form_size)->name);
   if (std::find(names.begin(), names.end(), pipeline.kv) != names.end()) return {};
-  return invalid("cache.kv = " + mekik::quoted(pipeline.kv) + ": backend \"" + pipeline.backend.name + "\" stores " +
-                 (names.empty() ? "no state" : join(names, ", ")));
+  return config::misconfigured(pipeline, "[cache]", "kv",
+                               "the backend " + mekik::quoted(pipeline.backend.name) + " does not store " + mekik::quoted(pipeline.kv) +
+                                   "; it stores " + (names.empty() ? "no state" : join(names, ", ")));
+}
+
+// What the components say about their options, before any weight is read. Not the sinks': making one opens its file.
+Status Model::Impl::check_components(plugin::Registry& registry) {
+  MEKIK_TRY(links, sampler_links(registry, pipeline));
+  const auto chain = sample::Chain::create(links, vocab_view(tokenizer.get(), static_cast<std::uint32_t>(program.vocab)), "{}");
+  if (!chain) return chain.status();
+  const auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
+  if (!scheduler) return scheduler.status();
+  return make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache).status();
 }
 
 program::Supports Model::Impl::supports(const program::Program& candidate) {
@@ -127,12 +141,19 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
   options.context = pipeline.model.context;
   options.kv = pipeline.kv;
   options.page = pipeline.model.page;
+  if (const auto all = pages.names(); !options.page.empty() && std::find(all.begin(), all.end(), options.page) == all.end()) {
+    const auto near = closest(options.page, all);
+    return config::misconfigured(
+        pipeline, "[model]", "page",
+        "there is no architecture page " + mekik::quoted(options.page) + (near ? "; did you mean " + mekik::quoted(*near) + "?" : ""));
+  }
   MEKIK_TRY(built, pages.build(file->meta(), options));
   program = program::fold(std::move(built));
   MEKIK_CHECK_OK(program::verify(program).in("internal: the folded program"));
   if (pipeline.model.context > program.context)
-    return invalid("model.context = " + std::to_string(pipeline.model.context) + ", but the model was made for " +
-                   std::to_string(program.context) + " tokens");
+    return config::misconfigured(
+        pipeline, "[model]", "context",
+        std::to_string(pipeline.model.context) + " tokens, but the model was made for at most " + std::to_string(program.context));
 
   MEKIK_TRY(opened, weights::Store::open(registry, *file, program, pipeline.model.dense));
   store = std::move(opened);
@@ -159,11 +180,14 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   Impl& m = *model->impl_;
   m.pipeline = pipeline;
   const std::string& path = pipeline.model.path;
+  if (pipeline.draft)
+    return fail(Code::misconfigured, config::place(pipeline.draft->origin) + ": error: this version has no speculation; remove [draft]");
   MEKIK_CHECK_OK(about(path, m.open_file(registry)));
   MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));
   MEKIK_CHECK_OK(m.check_kv_form());
   MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
+  MEKIK_CHECK_OK(m.check_components(registry));
   const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context : m.program.context);
   const program::ProgramView view{m.program, m.store->forms()};
   const auto ask = [&](const mekik_limits& limits, mekik_plan& plan) {
@@ -173,6 +197,13 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   };
   const std::uint64_t vocab_bytes = m.tokenizer == nullptr ? 0 : std::uint64_t{m.tokenizer->size()} * 120;
   MEKIK_CHECK_OK(plan_memory(pipeline, m.program, context, vocab_bytes, ask, m.limits, m.backend_plan, m.plan));
+  if (m.plan.context < pipeline.model.context)
+    return config::misconfigured(pipeline, "[model]", "context",
+                                 std::to_string(pipeline.model.context) + " tokens, but the cache holds " + std::to_string(m.plan.context) +
+                                     "; raise memory in [cache]");
+  if (pipeline.model.context == 0 && m.plan.context < m.program.context)
+    m.notes.push_back("the model was made for " + std::to_string(m.program.context) + " tokens, but the cache holds " +
+                      std::to_string(m.plan.context) + ": longer requests are refused; raise cache.memory for more");
   return model;
 }
 

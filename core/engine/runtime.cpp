@@ -2,6 +2,15 @@
 
 namespace mekik::engine {
 
+Result<std::vector<sample::Link>> sampler_links(plugin::Registry& registry, const config::Pipeline& pipeline) {
+  std::vector<sample::Link> out;
+  for (const auto& use : pipeline.samplers) {
+    MEKIK_TRY(component, registry.find(use));
+    out.push_back({component.raw, component.host, use.options ? plugin::abi_config(*use.options) : nullptr});
+  }
+  return out;
+}
+
 mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab) {
   mekik_vocab out{};
   out.struct_size = sizeof out;

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/status.hpp"
 #include "metrics/metrics.hpp"
+#include "plugin/registry.hpp"
 #include "program/program.hpp"
 #include "sample/chain.hpp"
 #include "text/tokenizer.hpp"
@@ -33,6 +34,20 @@ class Instance {
   };
   std::unique_ptr<T, Destroy> self_;
 };
+
+// Makes the instance of a component that a pipeline uses. Errors: the component's own, which begin with the place of a rejected key.
+template <class Table, class T>
+Result<Instance<Table, T>> make_instance(plugin::Registry& registry, const config::Use& use) {
+  MEKIK_TRY(component, registry.find(use));
+  const auto* table = &component.template table<Table>();
+  T* self = nullptr;
+  const auto* options = use.options ? plugin::abi_config(*use.options) : nullptr;
+  MEKIK_CHECK_OK(plugin::to_status(table->create(component.host, options, &self), use.kind + " " + use.name));
+  return Instance<Table, T>{table, self};
+}
+
+// The links of a pipeline's sampler chain.
+Result<std::vector<sample::Link>> sampler_links(plugin::Registry& registry, const config::Pipeline& pipeline);
 
 // The ABI's view of a tokenizer; the tokenizer (may be null: pieces are empty, no flags) must outlive it.
 mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab);

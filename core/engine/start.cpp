@@ -12,17 +12,6 @@ constexpr std::uint64_t kIdleNs = 3'600'000'000'000;  // an idle loop is woken b
 constexpr std::uint64_t kBlockedNs = 2'000'000;       // a scheduler holds all: look again soon
 constexpr std::uint64_t kCancelNs = 10'000'000'000;   // for the last step and the events of what drain() cancels
 
-// Makes the instance of a component that a pipeline uses.
-template <class Table, class T, class... Arguments>
-Result<Instance<Table, T>> make(plugin::Registry& registry, const config::Use& use) {
-  MEKIK_TRY(component, registry.find(use));
-  const auto* table = &component.template table<Table>();
-  T* self = nullptr;
-  const auto* options = use.options ? plugin::abi_config(*use.options) : nullptr;
-  MEKIK_CHECK_OK(plugin::to_status(table->create(component.host, options, &self), use.kind + " " + use.name));
-  return Instance<Table, T>{table, self};
-}
-
 Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::Metrics& metrics, const Engine::Options& options) {
   const auto& pipeline = model.pipeline();
   Runtime r;
@@ -42,20 +31,17 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   r.max_queue = options.max_queue;
   r.watchdog_ns = options.watchdog_ns;
   if (r.exec == nullptr) return internal_error("the model is not loaded");
-  if (pipeline.draft) return unsupported("[draft] is not supported by this version; remove the table");
-  for (const auto& use : pipeline.samplers) {
-    MEKIK_TRY(component, registry.find(use));
-    r.samplers.push_back({component.raw, component.host, use.options ? plugin::abi_config(*use.options) : nullptr});
-  }
-  auto scheduler = make<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
+  MEKIK_TRY(links, sampler_links(registry, pipeline));
+  r.samplers = std::move(links);
+  auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
   if (!scheduler) return scheduler.status();
   r.scheduler = std::move(*scheduler);
   r.scheduler_name = pipeline.scheduler.name;
-  auto cache = make<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
+  auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
   if (!cache) return cache.status();
   r.cache = std::move(*cache);
   for (const auto& use : pipeline.sinks) {
-    auto sink = make<mekik_sink_api, mekik_sink>(registry, use);
+    auto sink = make_instance<mekik_sink_api, mekik_sink>(registry, use);
     if (!sink) return sink.status();
     r.sinks.push_back(std::move(*sink));
   }

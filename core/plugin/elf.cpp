@@ -95,7 +95,8 @@ Status inspect(const fs::path& path) {
   const std::string wanted = std::to_string(kAbiMajor);
   if (majors.empty()) return invalid(name + ": is not a mekik plugin: it has no symbol mekik_plugin_v" + wanted);
   if (std::find(majors.begin(), majors.end(), wanted) == majors.end())
-    return unsupported(name + ": built for ABI major " + majors.front() + ", this engine speaks " + wanted);
+    return unsupported(name + ": built for ABI major " + majors.front() + ", this engine speaks " + wanted +
+                       "; build it again with this engine's headers");
   return {};
 }
 

@@ -45,8 +45,8 @@ Status to_status(mekik_status code, std::string_view what) {
   const std::string reason = said.text.empty() ? "no reason given" : said.text;
   if (code < 0 || code > MEKIK_E_DEVICE_LOST)
     return internal_error(prefix + "the plugin answered the unknown status " + std::to_string(code) + " (" + reason + ")");
-  // A rejection starts with its place, as every complaint about a file does.
-  return fail(static_cast<Code>(code), said.rejected.empty() ? prefix + reason : said.text);
+  // A rejection starts with its place, as every complaint about a pipeline does.
+  return said.rejected.empty() ? fail(static_cast<Code>(code), prefix + reason) : fail(Code::misconfigured, said.text);
 }
 
 }  // namespace mekik::plugin

@@ -173,8 +173,11 @@ struct Registry::Impl {
     const auto near = closest(name, all);
     std::vector<std::string> places;
     for (const fs::path& directory : directories()) places.push_back(directory.string());
-    return invalid("there is no " + kind + " " + mekik::quoted(name) + (near ? "; did you mean " + mekik::quoted(*near) + "?" : "") +
-                   (all.empty() ? "; none is installed" : "; installed: " + join(all, ", ")) + " (looked in " + join(places, ", ") + ")");
+    return invalid("there is no " + kind + " " + mekik::quoted(name) +
+                   (near          ? "; did you mean " + mekik::quoted(*near) + "? Installed: "
+                    : all.empty() ? "; none is installed"
+                                  : "; installed: ") +
+                   join(all, ", ") + " (looked in " + join(places, ", ") + ")");
   }
 };
 

@@ -1,10 +1,12 @@
 #include "weights/model_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/files.hpp"
 #include "base/text.hpp"
 
 namespace mekik::weights {
@@ -17,16 +19,18 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxJson = std::size_t{512} << 20;
 
 Result<std::string> pick_loader(const std::string& path) {
+  MEKIK_CHECK_OK(find_path(path).in(path));
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return fail(Code::io, path + ": there is no such file or folder");
   if (fs::is_directory(status)) {
     if (fs::exists(fs::path{path} / "config.json", error)) return std::string{"safetensors"};
     return invalid(path + ": is a folder without a config.json, so not a model; name a .gguf file or a model's folder");
   }
   if (!fs::is_regular_file(status)) return invalid(path + ": is neither a file nor a folder");
   char head[4] = {};
-  std::ifstream{path, std::ios::binary}.read(head, sizeof head);
+  std::ifstream file{path, std::ios::binary};
+  if (!file) return fail(Code::io, path + ": cannot be opened: " + std::strerror(errno));
+  file.read(head, sizeof head);
   const std::string extension = fs::path{path}.extension().string();
   if (std::memcmp(head, "GGUF", 4) == 0 || extension == ".gguf") return std::string{"gguf"};
   if (extension == ".safetensors") return std::string{"safetensors"};
@@ -65,8 +69,7 @@ Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader
 }  // namespace
 
 Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, const std::string& path, const std::string& loader) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return fail(Code::io, path + ": there is no such file or folder");
+  MEKIK_CHECK_OK(find_path(path).in(path));
   std::string name = loader;
   if (name.empty()) {
     MEKIK_TRY(picked, pick_loader(path));
@@ -77,7 +80,8 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
   if (!component.ok()) return component.status().in(path);
   file->component_ = std::move(*component);
   file->loader_ = &file->component_.table<mekik_loader>();
-  MEKIK_CHECK_OK(plugin::to_status(file->loader_->open(file->component_.host, plugin::abi_str(path), &file->raw_), {}));
+  Status opened = plugin::to_status(file->loader_->open(file->component_.host, plugin::abi_str(path), &file->raw_), {});
+  if (!opened.ok()) return opened.text.starts_with(path) ? opened : std::move(opened).in(path);
   program::ModelMeta& meta = file->meta_;
   meta.path = path;
   MEKIK_TRY(format, ask(*file->loader_, file->raw_, path, "format"));
@@ -95,6 +99,7 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
   };
   for (const program::TensorInfo& tensor : meta.tensors) file->file_bytes_ += tensor.bytes;
   // Of a single file all of it counts; of a folder or a split model, what its tensors take.
+  std::error_code error;
   if (fs::is_regular_file(path, error)) file->file_bytes_ = std::max<std::uint64_t>(file->file_bytes_, fs::file_size(path, error));
   return file;
 }

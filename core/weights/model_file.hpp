@@ -13,7 +13,7 @@ namespace mekik::weights {
 // Thread: any, after open.
 class ModelFile {
  public:
-  // `loader` empty: chosen by the file's kind. A path that does not exist is Code::io.
+  // `loader` empty: chosen by the file's kind. Errors begin with the path.
   static Result<std::unique_ptr<ModelFile>> open(plugin::Registry& registry, const std::string& path, const std::string& loader);
   ~ModelFile();
   const program::ModelMeta& meta() const { return meta_; }

@@ -80,8 +80,7 @@ class Standard {
     settings_.presence = real_of("presence_penalty");
     settings_.frequency = real_of("frequency_penalty");
     settings_.repeat_last_n = int_of("repeat_last_n");
-    settings_.bias = fields.contains("logit_bias") ? parse_bias(fields.at("logit_bias").as_string(), vocab.n)
-                                                   : parse_bias(config.text("logit_bias"), vocab.n);
+    settings_.bias = fields.contains("logit_bias") ? parse_bias(fields.at("logit_bias").as_string(), vocab.n) : own_bias(config, vocab.n);
     penalises_ = settings_.repeat_last_n != 0 && (settings_.repetition != 1 || settings_.presence != 0 || settings_.frequency != 0);
   }
 
@@ -118,6 +117,15 @@ class Standard {
   struct Count {
     std::uint32_t prompt = 0, answer = 0;
   };
+
+  // The pipeline's: a mistake in it is told with its place.
+  static std::vector<std::pair<std::int32_t, float>> own_bias(const mekik::Config& config, std::uint32_t vocab) {
+    try {
+      return parse_bias(config.text("logit_bias"), vocab);
+    } catch (const mekik::Error& error) {
+      config.reject("logit_bias", error.what());
+    }
+  }
 
   void penalise(std::span<float> logits) const {
     for (const auto& [id, count] : counts_) {

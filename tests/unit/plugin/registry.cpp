@@ -40,7 +40,7 @@ TEST_CASE_METHOD(Fixture, "A component that does not exist: what is installed, a
   const auto found = registry.find("cache", "nome");
   REQUIRE_FALSE(found.ok());
   CHECK(found.status().code == Code::invalid);
-  CHECK(found.status().text.find("there is no cache \"nome\"; did you mean \"none\"?; installed: none") == 0);
+  CHECK(found.status().text.find("there is no cache \"nome\"; did you mean \"none\"? Installed: none") == 0);
   CHECK(registry.find("cash", "none").status().text.find("there is no cash \"none\"; none is installed") == 0);
 }
 

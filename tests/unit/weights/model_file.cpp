@@ -58,8 +58,8 @@ TEST_CASE_METHOD(Fixture, "a file without tokenizer and template says so") {
 }
 
 TEST_CASE_METHOD(Fixture, "what cannot be opened is said once, with the path") {
-  CHECK(open("absent.gguf").code == Code::io);
-  CHECK(open("absent.gguf", "gguf").code == Code::io);
+  CHECK(open("absent.gguf").code == Code::invalid);
+  CHECK(open("absent.gguf", "gguf").code == Code::invalid);
   GgufBuilder::write_bytes(path("text.txt"), "hello");
   CHECK(open("text.txt").text.find("not a GGUF file, and not a folder") != std::string::npos);
   GgufBuilder::write_bytes(path("empty.gguf"), "");
