@@ -5,6 +5,7 @@
 #include "app/verbs.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "config/spelling.hpp"
 
 namespace mekik::app {
 
@@ -24,10 +25,11 @@ const char* type_of(const mekik_option& option) {
   return option.type < std::size(kNames) ? kNames[option.type] : "?";
 }
 
-std::string number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%g", value);
-  return buffer;
+// A limit in the unit of its option.
+std::string limit(const mekik_option& option, double value) {
+  if (option.type == MEKIK_OPT_SIZE) return config::spell_size(static_cast<std::uint64_t>(value));
+  if (option.type == MEKIK_OPT_DURATION) return config::spell_duration(static_cast<std::uint64_t>(value));
+  return config::spell_number(value);
 }
 
 json::object option_json(const mekik_option& o) {
@@ -49,7 +51,7 @@ void print_options(const mekik_option* rows, std::uint32_t n, std::uint32_t size
     std::string line = indent + o.key + "  " + type_of(o);
     if (o.flags & MEKIK_OPT_LIST) line += " list";
     if (o.choices) line += " (" + std::string{o.choices} + ")";
-    if (o.min <= o.max) line += " " + number(o.min) + " .. " + number(o.max);
+    if (o.min <= o.max) line += " " + limit(o, o.min) + " .. " + limit(o, o.max);
     if (o.flags & MEKIK_OPT_REQUIRED) line += ", required";
     else if (o.fallback) line += ", default " + std::string{o.fallback};
     if (o.flags & MEKIK_OPT_DEPRECATED) line += ", deprecated";
