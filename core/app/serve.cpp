@@ -34,7 +34,6 @@ class Signals {
     sigaddset(&set_, SIGINT);
     sigaddset(&set_, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);  // a client that has gone is an error of its write
   }
   // The signal that came within the time, or 0.
   int wait(std::chrono::milliseconds time) const {
