@@ -1,4 +1,4 @@
-// The backend's own threads: they run phases together, meet at a barrier between phases, and sleep between steps.
+// The backend's own threads: they run the tasks of one phase after another, and sleep between steps.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace mekik::cpu {
 
-// Some tasks that may run in any order and on any thread; a barrier follows.
+// Some tasks that may run in any order and on any thread; the next phase starts when all of them are done.
 struct Phase {
-  std::uint32_t tasks;
+  std::uint32_t tasks;  // fewer than 2^24
   void (*run)(void* ctx, std::uint32_t phase, std::uint32_t task, std::uint32_t thread);
   std::uint32_t index;
 };
 
-// Thread: run() from one thread at a time; the caller is thread 0 of the team.
+// A phase ends with its tasks, not with the arrival of every thread: a thread whose core was taken away holds nobody up unless it is in
+// the middle of a task. Thread: run() from one thread at a time; the caller is thread 0 of the team.
 class Team {
  public:
   explicit Team(std::uint32_t threads);
@@ -22,25 +23,24 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   std::uint32_t size() const { return size_; }
-  // Runs phase after phase; consecutive phases of one task each run on the caller without a barrier. `run` must not throw.
+  // Runs phase after phase. A phase of one task runs on the thread that ended the one before. `run` must not throw.
   void run(const Phase* phases, std::uint32_t n, void* ctx);
 
  private:
-  void work(std::uint32_t thread);
+  void run_some(const Phase* phases, std::uint32_t n, void* ctx);
   void serve(std::uint32_t thread);
-  void barrier();
+  bool take_one(std::uint64_t state, std::uint32_t thread);
+  void open(std::uint32_t phase, std::uint32_t thread);
 
   std::uint32_t size_;
   std::vector<std::thread> workers_;
+  // Of the run in progress; who holds a task may read them.
   const Phase* phases_ = nullptr;
-  std::uint32_t n_ = 0;
+  std::uint32_t n_ = 0, run_ = 0;
   void* ctx_ = nullptr;
-  // Each on a line of its own.
-  alignas(128) std::atomic<std::uint32_t> next_{0};
-  alignas(128) std::atomic<std::uint32_t> arrived_{0};
-  alignas(128) std::atomic<std::uint32_t> generation_{0};
-  alignas(128) std::atomic<std::uint32_t> started_{0};
-  std::atomic<bool> stop_{false};
+  // Which run, which of its phases, and how many of that phase's tasks nobody has taken; each on a line of its own.
+  alignas(128) std::atomic<std::uint64_t> state_{0};
+  alignas(128) std::atomic<std::uint32_t> done_{0};
 };
 
 }  // namespace mekik::cpu
