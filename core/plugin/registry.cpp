@@ -48,9 +48,11 @@ struct Registry::Impl {
     std::vector<fs::path> absolute;
     for (const fs::path& path : options.extra) {
       // A relative or empty entry would mean the working directory, where nothing is ever looked up.
-      if (path.is_absolute()) absolute.push_back(path);
-      else if (!path.empty())
-        log::warning("plugins", "MEKIK_PLUGIN_PATH: " + mekik::quoted(path.string()) + " is not an absolute path and is left out");
+      if (path.empty()) continue;
+      std::error_code error;
+      const char* fault = !path.is_absolute() ? "an absolute path" : !fs::is_directory(path, error) ? "a folder" : nullptr;
+      if (fault == nullptr) absolute.push_back(path);
+      else log::warning("plugins", "MEKIK_PLUGIN_PATH: " + mekik::quoted(path.string()) + " is not " + fault + " and is left out");
     }
     options.extra = std::move(absolute);
   }
