@@ -26,13 +26,14 @@ jobs=$((memory_kb / 1500000))
 [ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
 [ "$jobs" -ge 1 ] || jobs=1
 
-# Only a terminal gets the count of what is done.
+# Only a terminal gets the count of what is done, in a line that is wiped in the end.
 build() {
   cmake --build --preset release --target product --parallel "$jobs" 2>&1 | tee "$log" |
     while IFS= read -r line; do
-      if [[ -t 2 && "$line" == \[*\]* ]]; then printf '\rbuilding %s]' "${line%%]*}" >&2; fi
+      if [[ -t 2 && "$line" == \[[1-9]*\]* ]]; then printf '\rbuilding %s]' "${line%%]*}" >&2; fi
     done
 }
+wipe() { [ ! -t 2 ] || printf '\r\033[K' >&2; }
 
 scripts/install-dependencies.sh
 if [ ! -f build/release/build.ninja ]; then
@@ -40,8 +41,8 @@ if [ ! -f build/release/build.ninja ]; then
   mkdir -p build/release
   cmake --preset release >"$log" 2>&1 || { tail -n 40 "$log" >&2; echo "cmake failed; $log has all of it" >&2; exit 1; }
 fi
-build || { echo >&2; tail -n 40 "$log" >&2; echo "the build failed; $log has all of it" >&2; exit 1; }
-! [[ -t 2 && "$(tail -n 1 "$log")" == \[* ]] || echo >&2
+build || { wipe; tail -n 40 "$log" >&2; echo "the build failed; $log has all of it" >&2; exit 1; }
+wipe
 scripts/get-smollm2.sh
 
 if [ "$1" = --serve ]; then
