@@ -208,6 +208,35 @@ def refusing_templates():
         assert "System role not supported" in said, said
 
 
+def sampled(model, *words, **options):
+    sets = [word for key, value in options.items() for word in ("--set", f"sampler.0.{key}={value}")]
+    command = ["run", model, "--tokens", "72,105", "--max-tokens", "24", "--ignore-eos", "--json", *words, *sets]
+    return json.loads(good(mekik(*command)))["tokens"]
+
+
+def limits_of_sampling():
+    """B60, B86, B90, B92: the smallest and largest settings mean what they say, from the command line to the tokens."""
+    with harness.scratch() as folder:
+        model = harness.tiny(folder)
+        greedy = sampled(model, "--temperature", "0")
+        for temperature in ("1e-12", "1e-45"):
+            assert sampled(model, "--temperature", temperature) == greedy, temperature
+        assert len(sampled(model, "--temperature", "1e9")) == 24
+        seeded = sampled(model, "--seed", "5")
+        assert seeded == sampled(model, "--seed", "5") and seeded != greedy
+        assert seeded != sampled(model, "--seed", "6") and sampled(model, "--seed", "0") == sampled(model, "--seed", "0")
+        assert sampled(model) != sampled(model), "without a seed two answers are the same"
+        for keeps_all in ({"top_k": 0}, {"top_k": -1}, {"top_k": 1000000000}, {"top_p": 1.0}, {"min_p": 0.0}):
+            assert sampled(model, "--seed", "5", **keeps_all) == seeded, keeps_all
+        for keeps_one in ({"top_k": 1}, {"top_p": 0}, {"min_p": 1}):
+            assert sampled(model, "--seed", "5", **keeps_one) == greedy, keeps_one
+        punished = sampled(model, "--temperature", "0", frequency_penalty=2.0)
+        assert punished != greedy
+        assert sampled(model, "--temperature", "0", frequency_penalty=2.0, repeat_last_n=0) == greedy
+        for whole in (-1, 100000):
+            assert sampled(model, "--temperature", "0", frequency_penalty=2.0, repeat_last_n=whole) == punished
+
+
 def broken_numbers():
     """B118: weights that are no numbers end in an error that says so, not in tokens."""
     done = mekik("run", case("malformed", "nan_weights.gguf"), "--tokens", "5,6", "--max-tokens", "4", "--json")
@@ -272,6 +301,6 @@ def same_text_with_each_instruction_set():
 
 
 CHECKS = [tokenizer_rows, special_tokens, space_once, long_runs, parts_of_characters, split_patterns, bytes_without_tokens, probes,
-          content_parts, call_arguments, call_arguments_damaged, refusing_templates, broken_numbers, rows_and_blocks, environment_variables,
+          content_parts, call_arguments, call_arguments_damaged, refusing_templates, limits_of_sampling, broken_numbers, rows_and_blocks, environment_variables,
           spellings_of_toml, context_and_pool, same_text_with_each_instruction_set]
 harness.main([(check.__doc__.split(":")[0] + ": " + check.__name__, check) for check in CHECKS])
