@@ -153,6 +153,7 @@ TEST_CASE_METHOD(Fixture, "--set reaches every key, into lists, too") {
   CHECK(good(path, {"server.api_key=ab#c", "cache.kv=f16"}).server.api_key == "ab#c");
   CHECK(good(path, {"backend.threads=2", "backend.threads=5"}).threads == 5);
   CHECK_FALSE(load(path, {"server.api_key="}).has_value());
+  CHECK_FALSE(load(path, {"model.name=a\xFF"}).has_value());
 }
 
 TEST_CASE_METHOD(Fixture, "--print-config: every value with where it comes from, secrets hidden, and it loads again") {
