@@ -45,7 +45,7 @@ class Renderer {
   }
 
   void write(Text& out, const Text& text) {
-    budget_.spend(text.bytes.size() / 16);
+    budget_.spend(text.bytes.size() / 32);
     out.append(text);
     budget_.output_bytes += text.bytes.size();
     if (budget_.output_bytes > budget_.max_output_bytes) budget_.spend_bytes(budget_.output_bytes);

@@ -144,7 +144,7 @@ Value Value::from_json(const json::value& value, bool trusted) {
 }
 
 std::uint64_t Value::weight() const {
-  if (is(Type::text)) return as_text().bytes.size() / 16;
+  if (is(Type::text)) return as_text().bytes.size() / 32;
   if (is(Type::list) || is(Type::tuple) || is(Type::generator)) return as_list().size() / 4;
   return is(Type::dict) ? as_dict().items.size() : 0;
 }

@@ -76,3 +76,9 @@ TEST_CASE("Comparing and searching take linear time, or are work") {
   CHECK(refused("{% set l = range(50000) %}{% set x = {} %}{% for i in l %}{% set x = {1: 1, (l, i): 2, (l, 0): 3} %}{% endfor %}",
                 "too much work"));
 }
+
+TEST_CASE("A message as large as a server takes still renders") {
+  CHECK(rendered("{% set c = 'word ' * 1600000 %}{% if '</think>' in c %}x{% endif %}{{ '<|user|>' + c.split('</think>')[-1].strip() + "
+                 "'<|end|>' }}")
+            .size() == 8'000'000 - 1 + 15);
+}
