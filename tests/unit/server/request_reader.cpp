@@ -46,6 +46,8 @@ TEST_CASE("Bodies with a length and in chunks") {
   const std::string chunked = post("Transfer-Encoding: chunked\r\n", "3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n");
   CHECK(status_of(chunked) == 200);
   CHECK(read(chunked, 7).body == "hello");
+  // Beast asserted here when the end came in pieces.
+  CHECK(status_of(post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n")) == 200);
   CHECK(status_of("GET / HTTP/1.0\r\n\r\n") == 200);
   CHECK(status_of("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n") == 200);
 }
