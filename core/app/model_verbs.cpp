@@ -111,7 +111,8 @@ int run_model(const Arguments& arguments) {
   if (arguments.flag("tensors")) print_tensors(file->meta());
   // What it needs: the page it matches, and whether all of it fits that page.
   auto built = session.pages().build(file->meta(), {});
-  if (!built) throw Failure{kFailed, file->meta().path + ": " + built.status().text};
+  const std::string& path = file->meta().path;
+  if (!built) throw failed(built.status().text.starts_with(path) ? built.status() : built.status().in(path));
   const program::Program program = program::fold(std::move(*built));
   std::printf("  page %s: %llu layers, width %llu, vocabulary %llu, context %llu\n", program.page.c_str(),
               static_cast<unsigned long long>(program.layers), static_cast<unsigned long long>(program.width),
@@ -119,7 +120,7 @@ int run_model(const Arguments& arguments) {
   for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
   for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
   if (arguments.flag("program")) std::fputs(program::to_text(program).c_str(), stdout);
-  if (!tokenizer.ok()) throw failed(std::move(tokenizer).in(file->meta().path));
+  if (!tokenizer.ok()) throw failed(std::move(tokenizer).in(path));
   return kSuccess;
 }
 
