@@ -294,8 +294,9 @@ def B86_B90_B92():
     plain = chat(seed=3, max_tokens=12)["choices"]
     for same in (dict(top_k=0), dict(top_k=-1), dict(top_k=10**9), dict(top_p=1.0), dict(min_p=0), dict(repeat_last_n=0, repetition_penalty=2)):
         assert chat(seed=3, max_tokens=12, **same)["choices"] == plain, same
-    whole = chat(seed=3, max_tokens=12, repetition_penalty=2, repeat_last_n=-1)["choices"]
-    assert whole == chat(seed=3, max_tokens=12, repetition_penalty=2, repeat_last_n=2**31 - 1)["choices"] != plain
+    whole = complete(prompt="1 2 1 2 1 2", temperature=0, max_tokens=12, repetition_penalty=5, repeat_last_n=-1)["choices"]
+    assert whole == complete(prompt="1 2 1 2 1 2", temperature=0, max_tokens=12, repetition_penalty=5, repeat_last_n=2**31 - 1)["choices"]
+    assert whole != complete(prompt="1 2 1 2 1 2", temperature=0, max_tokens=12)["choices"]
     assert chat(temperature=1e9, max_tokens=12, seed=1, logprobs=True)["usage"]["completion_tokens"] <= 12
     for bad in (dict(temperature=-1), dict(temperature=1e10), dict(top_p=1.5), dict(top_p=-0.1), dict(top_k=-2), dict(top_k=1.5), dict(min_p=2),
                 dict(repetition_penalty=0), dict(presence_penalty=2.5), dict(repeat_last_n=-2), dict(temperature="1"), dict(temperature=True)):
