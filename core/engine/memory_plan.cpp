@@ -12,7 +12,8 @@ namespace mekik::engine {
 
 namespace {
 
-constexpr std::uint64_t kProcessBytes = 24u << 20;      // code, libraries, stacks, buffers of the server: measured, rounded up
+constexpr std::uint64_t kProcessBytes = 16u << 20;      // code, libraries, stacks, buffers of the server: measured, rounded up
+constexpr std::uint64_t kSamplingBytes = 24;            // per token of the vocabulary: copies and weights of the row that is sampled
 constexpr double kMachineShare = 0.85;                  // of the machine may be planned for
 constexpr std::uint64_t kDefaultCacheBytes = 1u << 30;  // of a pipeline that names no cache.memory
 
@@ -72,7 +73,8 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.weight_bytes = backend_plan.weight_bytes;
   plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
   plan.slot_bytes = limits.n_slots * backend_plan.slot_bytes;
-  plan.host_bytes = kProcessBytes + vocab_bytes + std::uint64_t{limits.max_rows} * program.vocab * sizeof(float);
+  plan.host_bytes =
+      kProcessBytes + vocab_bytes + program.vocab * (std::uint64_t{limits.max_rows} * sizeof(float) + std::uint64_t{kSamplingBytes});
   const auto budget = static_cast<std::uint64_t>(static_cast<double>(plan.machine_bytes) * kMachineShare);
   const std::uint64_t fixed = plan.total();
   if (fixed >= budget)

@@ -47,6 +47,16 @@ std::vector<std::pair<std::int32_t, float>> parse_bias(std::string_view text, st
   return out;
 }
 
+// What a call needs for its time only. One for all answers of a thread: it grows as large as the vocabulary.
+struct Scratch {
+  std::vector<standard::Candidate> candidates;
+  standard::TopP top_p;
+};
+Scratch& scratch() {
+  thread_local Scratch memory;
+  return memory;
+}
+
 class Standard {
  public:
   static constexpr const char* name = "standard";
@@ -105,8 +115,8 @@ class Standard {
     if (settings_.temperature < kGreedyBelow) return standard::greedy(logits);
     if (settings_.temperature != 1) standard::temper(logits, settings_.temperature);
     standard::keep_min_p(logits, settings_.min_p);
-    if (settings_.top_k > 0) standard::keep_top_k(logits, static_cast<std::uint32_t>(settings_.top_k), candidates_);
-    standard::keep_top_p(logits, settings_.top_p, top_p_);
+    if (settings_.top_k > 0) standard::keep_top_k(logits, static_cast<std::uint32_t>(settings_.top_k), scratch().candidates);
+    standard::keep_top_p(logits, settings_.top_p, scratch().top_p);
   }
 
  private:
@@ -143,8 +153,6 @@ class Standard {
   std::vector<Seen> history_;
   std::size_t first_ = 0;  // history_ before it has left the window
   std::unordered_map<std::int32_t, Count> counts_;
-  std::vector<standard::Candidate> candidates_;
-  standard::TopP top_p_;
 };
 
 }  // namespace
