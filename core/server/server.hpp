@@ -23,7 +23,7 @@ struct Served {
   const text::Tokenizer* tokenizer = nullptr;         // nullptr: prompts must be token ids
   std::string tokenizer_error;                        // why there is none; shown to clients, so no paths
   const text::ChatTemplate* chat_template = nullptr;  // nullptr: chat requests are refused
-  std::string template_error;                         // why there is none; shown to clients, so no paths
+  std::string template_error;                         // why there is none, as a sentence; shown to clients, so no paths
   std::uint32_t context = 0, vocab = 0;               // tokens a sequence may have; ids are 0 .. vocab-1
   std::vector<const mekik_component*> samplers;       // the chain; its option rows are the request's sampler fields
 };

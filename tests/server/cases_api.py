@@ -1,5 +1,6 @@
 """Cases from the field about the API's semantics and about batching, each as its row says, on the real server and model. A test is named by
 the row's id; FORCE(x) of a row is done by the sampler `force`, BIAS(id) by logit_bias."""
+import os
 import socket
 import threading
 import time
@@ -50,6 +51,17 @@ def said(**fields):
     answers.add((lambda c: (c["text"], c["finish_reason"]))(complete(**fields)["choices"][0]))
     assert len(answers) == 1, answers
     return answers.pop()
+
+
+def B20():
+    """A model without a chat template is never given one silently."""
+    base = os.path.abspath("models/gemma-3-270m-q4_k_m.gguf")
+    if not os.path.exists(base):
+        return print("B20 skipped: " + base + " is not there (scripts/get-gemma3.sh fetches it)")
+    with Mekik(model=base) as bare:
+        assert "no chat template" in bare.refused(CHAT, {"messages": HI}, code="no_chat_template")
+        assert b'"chat_template":false' in bare.request("GET", "/v1/models")[2]
+        assert bare.complete(max_tokens=2)["usage"]["completion_tokens"] <= 2
 
 
 def B21():
@@ -387,5 +399,5 @@ def ends_well():
     assert server.stop() == 0, server.log
 
 
-main([B21, B49, B51, B54, B56, B57, B58, B60, B62, B63, B66, B68, B70, B86_B90_B92, B71_to_B83_B99, B101, B103, B105,
+main([B20, B21, B49, B51, B54, B56, B57, B58, B60, B62, B63, B66, B68, B70, B86_B90_B92, B71_to_B83_B99, B101, B103, B105,
       ends_well])

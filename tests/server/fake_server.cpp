@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   models.push_back(models.front());
   models.back().name = "bare";
   models.back().chat_template = nullptr;
-  models.back().template_error = "template:1:1: unknown filter";
+  models.back().template_error = "the model's chat template cannot be used: template:1:1: unknown filter";
   if (serves && !(*server)->serve(models).ok()) return 1;
   std::printf("ready\n");
   std::fflush(stdout);

@@ -112,7 +112,7 @@ def several_prompts():
 def refusals():
     create = client.chat.completions.create
     assert fails(openai.NotFoundError, create, model="../../etc/passwd", messages=HI).code == "model_not_found"
-    assert "no chat template" in str(fails(openai.BadRequestError, create, model="bare", messages=HI))
+    assert "template cannot be used: template:1:1" in str(fails(openai.BadRequestError, create, model="bare", messages=HI))
     assert fails(openai.BadRequestError, create, model="fake", messages=HI, n=1000000).param == "n"
     assert fails(openai.BadRequestError, create, model="fake", messages=HI, response_format={"type": "json_object"}).param == "response_format"
     assert fails(openai.BadRequestError, create, model="fake", messages=HI, extra_body={"max_tokns": 5}).param == "max_tokns"

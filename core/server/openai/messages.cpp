@@ -138,8 +138,7 @@ MaybeError check_template(const ChatFields& chat, const Served& served) {
     return ApiError{400, "this model has no tokenizer, so it cannot chat: " + served.tokenizer_error, "model", "no_tokenizer", {}};
   if (served.chat_template == nullptr)
     return ApiError{400,
-                    "this model has no chat template; use /v1/completions" +
-                        (served.template_error.empty() ? std::string{} : ": " + served.template_error),
+                    served.template_error.empty() ? "this model has no chat template; use /v1/completions" : served.template_error,
                     "model",
                     "no_chat_template",
                     {}};
