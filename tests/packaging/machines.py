@@ -16,7 +16,7 @@ MACHINES = [("Nehalem", "portable"), ("Haswell", "avx2 portable")]
 
 
 def emulated(machine, *words):
-    done = subprocess.run(["qemu-x86_64", "-cpu", machine, harness.PROGRAM, *words], capture_output=True, text=True, errors="replace", timeout=500,
+    done = subprocess.run(["qemu-x86_64", "-cpu", machine, harness.PROGRAM, *words], capture_output=True, text=True, errors="replace", timeout=1500,
                           env=harness.environment())
     # The emulator itself mentions what it does not emulate.
     done.stderr = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("qemu-x86_64: warning: TCG"))
@@ -40,7 +40,7 @@ def check(machine, levels, model, words):
 
 def main():
     long = "--long" in sys.argv
-    model, words = (harness.SMOLLM2, ["-p", "Why is the sky blue?", "--max-tokens", "4"]) if long else (None, ["--tokens", "1,2,3", "--max-tokens", "8"])
+    model, words = (harness.SMOLLM2, ["--raw", "-p", "Why is", "--max-tokens", "3"]) if long else (None, ["--tokens", "1,2,3", "--max-tokens", "8"])
     harness.main([(machine, lambda m=machine, l=levels: check(m, l, model, words)) for machine, levels in MACHINES])
 
 
