@@ -240,6 +240,9 @@ void check_head(const Head& head) {
 
 void run_stream(std::string_view stream) {
   const Outcome whole = read(stream, stream.size()), cut = read(stream, 1);
+  // The reader waits for five bytes before it judges the next chunk, which may never come.
+  const bool waits = whole.state == RequestReader::State::failed && cut.state == RequestReader::State::body && cut.rest.size() < 5;
+  if (waits) return;
   require(whole.state == cut.state);  // what is complained about first may differ
   if (whole.state == RequestReader::State::failed)
     return require(whole.error.status >= 400 && cut.error.status >= 400 && !whole.error.message.empty());
