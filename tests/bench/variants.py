@@ -4,6 +4,7 @@
 SmolLM2 requantized by llama.cpp's quantizer to Q4_0, Q5_0, Q5_1, Q8_0, F16 and BF16, and a Llama of width 1024 with random weights and
 SmolLM2's tokenizer in Q2_K to Q6_K, whose blocks need rows of 256. Needs numpy, gguf and llama-cpp-python.
 """
+import ctypes
 import os
 import sys
 
@@ -70,6 +71,8 @@ def random_llama(tokenizer_from, target):
 
 def main():
     source, folder = sys.argv[1:3]
+    quiet = llama_cpp.llama_log_callback(lambda *_: None)
+    llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
     os.makedirs(folder, exist_ok=True)
     for name, ftype in LEGACY.items():
         quantize(source, os.path.join(folder, f"smollm2-{name}.gguf"), ftype)
