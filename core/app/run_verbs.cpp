@@ -34,7 +34,7 @@ Prompt read_prompt(const Arguments& arguments) {
     return prompt;
   }
   if (arguments.has("prompt")) prompt.text = arguments.text("prompt");
-  else if (isatty(STDIN_FILENO) == 0) prompt.text.assign(std::istreambuf_iterator<char>{std::cin}, {});
+  else if (isatty(STDIN_FILENO) == 0) prompt.text = read_standard_input();
   else throw misused("mekik run needs a prompt: -p TEXT, --tokens, or text on standard input");
   if (!is_utf8(prompt.text)) throw misused("the prompt is not valid UTF-8");
   if (prompt.text.empty() && !arguments.flag("raw"))

@@ -93,6 +93,7 @@ void load(Session& session, Site& site, Turnstile& turnstile) {
   served.template_error = site.model->template_status().text;
   served.context = site.model->context();
   served.vocab = site.model->vocab();
+  served.max_queue = site.pipeline.server.max_queue;
   for (const config::Use& use : site.pipeline.samplers) served.samplers.push_back(need(session.registry().component("sampler", use)));
   turnstile.pass([&] {
     need(site.server->serve({std::move(served)}));

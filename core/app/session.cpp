@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <thread>
 
 #include "base/files.hpp"
@@ -13,6 +14,8 @@ namespace mekik::app {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t kMostOperandBytes = 64u << 20;
 
 plugin::Registry::Options registry_options() {
   plugin::Registry::Options options;
@@ -92,7 +95,18 @@ std::unique_ptr<weights::ModelFile> Session::open_file(const Arguments& argument
 
 std::string read_operand_file(const std::string& path) {
   need_path(path);
-  return need(read_file(path, 64u << 20));
+  return need(read_file(path, kMostOperandBytes));
+}
+
+std::string read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  while (std::cin.read(buffer, sizeof buffer) || std::cin.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > kMostOperandBytes)
+      throw Failure{kFailed, "standard input has more than " + std::to_string(kMostOperandBytes >> 20) + " MiB; give less text"};
+  }
+  return text;
 }
 
 }  // namespace mekik::app

@@ -52,5 +52,6 @@ inline void need(const Status& status) {
 
 // The text of a file named on the command line; one that does not exist is exit code 2.
 std::string read_operand_file(const std::string& path);
+std::string read_standard_input();  // to its end, with the same limit
 
 }  // namespace mekik::app

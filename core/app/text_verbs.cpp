@@ -29,7 +29,7 @@ int run_tokenize(const Arguments& arguments) {
   if (arguments.has("text") && arguments.has("file")) throw misused("mekik tokenize takes --text or --file, not both");
   if (arguments.has("text")) input = arguments.text("text");
   else if (arguments.has("file")) input = read_operand_file(arguments.text("file"));
-  else input.assign(std::istreambuf_iterator<char>{std::cin}, {});
+  else input = read_standard_input();
   if (!is_utf8(input)) throw misused("the text is not valid UTF-8");
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const auto tokenizer = tokenizer_of(*file);

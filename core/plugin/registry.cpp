@@ -214,16 +214,17 @@ Status Registry::add(const std::vector<std::string>& load, const std::vector<std
   for (const std::string& entry : load) {
     fs::path path = entry;
     if (entry.find('/') == std::string::npos) {
+      const std::string file = entry.ends_with(".so") ? entry : entry + ".so";
       const std::vector<fs::path> directories = impl_->directories();
       const auto in = std::find_if(directories.begin(), directories.end(), [&](const fs::path& directory) {
         std::error_code error;
-        return fs::exists(directory / (entry + ".so"), error);
+        return fs::exists(directory / file, error);
       });
       if (in == directories.end()) {
-        faults.push_back("there is no library " + entry + ".so in the plugin folders");
+        faults.push_back("there is no library " + file + " in the plugin folders");
         continue;
       }
-      path = *in / (entry + ".so");
+      path = *in / file;
     }
     const Result<Library*> library = impl_->load_file(path, "");
     if (!library.ok()) faults.push_back(library.status().text);

@@ -49,6 +49,12 @@ MaybeError refuse_early(const Exchange& exchange, const Route& route) {
   const std::string_view media = std::string_view{*type}.substr(0, type->find_first_of("; \t"));
   if (!equals_ignoring_case(media, "application/json"))
     return ApiError{415, "the body must be JSON; send \"Content-Type: application/json\"", "", "unsupported_media_type", {}};
+  if (const auto at = type->find("charset="); at != std::string::npos) {
+    std::string_view charset = std::string_view{*type}.substr(at + 8);
+    charset = charset.substr(0, charset.find_first_of("; \t"));
+    if (!equals_ignoring_case(charset, "utf-8") && !equals_ignoring_case(charset, "\"utf-8\""))
+      return ApiError{415, "the body must be UTF-8; leave charset out", "", "unsupported_media_type", {}};
+  }
   return std::nullopt;
 }
 

@@ -25,6 +25,7 @@ struct Served {
   const text::ChatTemplate* chat_template = nullptr;  // nullptr: chat requests are refused
   std::string template_error;                         // why there is none, as a sentence; shown to clients, so no paths
   std::uint32_t context = 0, vocab = 0;               // tokens a sequence may have; ids are 0 .. vocab-1
+  std::uint32_t max_queue = 256;                      // of the engine: more prompts in one request never fit
   std::vector<const mekik_component*> samplers;       // the chain; its option rows are the request's sampler fields
 };
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "base/text.hpp"
+#include "text/jinja/lexer.hpp"
 #include "text/jinja/renderer.hpp"
 
 namespace mekik::text {
@@ -74,11 +76,49 @@ std::vector<TextPart> parts_of(const jinja::Text& text) {
   return parts;
 }
 
+// Names that expressions read and that the template does not only make itself: no attributes, filters, tests or named arguments, and
+// nothing that a `for`, `set` or `macro` names before it is read.
+std::unordered_set<std::string> variables_of(std::string_view source) {
+  const std::vector<jinja::Token> tokens = jinja::tokenize(source);
+  std::unordered_set<std::string> read, own{"loop",         "namespace", "range",    "raise_exception",
+                                            "strftime_now", "true",      "false",    "none",
+                                            "True",         "False",     "None",     "and",
+                                            "or",           "not",       "in",       "is",
+                                            "if",           "else",      "recursive"};
+  bool naming = false;             // between `for` and `in`, after `set`, or in the head of a macro
+  std::vector<std::string> named;  // in this block: the template's own from its end on
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const jinja::Token& token = tokens[i];
+    const jinja::Token *before = i > 0 ? &tokens[i - 1] : nullptr, *after = i + 1 < tokens.size() ? &tokens[i + 1] : nullptr;
+    const bool opens = before != nullptr && before->kind == jinja::TokenKind::block_begin;
+    if (token.kind == jinja::TokenKind::block_end || (token.kind == jinja::TokenKind::op && token.text == "=")) naming = false;
+    if (token.kind == jinja::TokenKind::block_end) own.insert(named.begin(), named.end());
+    if (token.kind != jinja::TokenKind::name) continue;
+    if (opens) {
+      naming = token.text == "for" || token.text == "set" || token.text == "macro";
+      continue;
+    }
+    if (naming && token.text == "in") {
+      naming = false;
+      own.insert(named.begin(), named.end());  // the condition of a `for` may read them
+    }
+    const bool member = before != nullptr && before->kind == jinja::TokenKind::op && (before->text == "." || before->text == "|");
+    const bool test = before != nullptr && before->kind == jinja::TokenKind::name &&
+                      (before->text == "is" || (before->text == "not" && i > 1 && tokens[i - 2].text == "is"));
+    const bool argument = !naming && after != nullptr && after->kind == jinja::TokenKind::op && after->text == "=";
+    if (member || (test && token.text != "not") || argument) continue;
+    if (naming && (after == nullptr || after->text != ".")) named.push_back(token.text);
+    else if (own.count(token.text) == 0) read.insert(token.text);
+  }
+  return read;
+}
+
 }  // namespace
 
 struct ChatTemplate::Impl {
   std::string source;
   jinja::Body body;
+  std::unordered_set<std::string> variables;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
@@ -94,6 +134,7 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source) {
   impl->source = source;
   try {
     impl->body = jinja::parse(impl->source);
+    impl->variables = variables_of(impl->source);
   } catch (const jinja::TemplateError& error) {
     return failure(error, source);
   }
@@ -116,16 +157,7 @@ Result<std::vector<TextPart>> ChatTemplate::render(const json::object& context, 
   }
 }
 
-bool ChatTemplate::uses(std::string_view variable) const {
-  const std::string& s = impl_->source;
-  const auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  for (std::size_t at = s.find(variable); at != std::string::npos; at = s.find(variable, at + 1)) {
-    const bool starts = at == 0 || !part(s[at - 1]);
-    const bool ends = at + variable.size() == s.size() || !part(s[at + variable.size()]);
-    if (starts && ends) return true;
-  }
-  return false;
-}
+bool ChatTemplate::uses(std::string_view variable) const { return impl_->variables.count(std::string{variable}) != 0; }
 
 std::string plain_text(const std::vector<TextPart>& parts) {
   std::string out;

@@ -33,7 +33,7 @@ class ChatTemplate {
   // Parts that stem from template text are trusted; whatever came out of `messages`, `tools` or other context values is not, except
   // bos_token and eos_token. raise_exception() gives Code::invalid with its message.
   Result<std::vector<TextPart>> render(const json::object& context, const TemplateLimits& limits = {}) const;
-  // Whether the source mentions a variable of the context ("tools").
+  // Whether an expression of the template reads a variable of the context ("tools").
   bool uses(std::string_view variable) const;
 
  private:

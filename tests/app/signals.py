@@ -105,5 +105,12 @@ def full_disk():
             assert done.returncode == 1 and "standard output cannot be written" in done.stderr, (words, done)
 
 
-CHECKS = [while_loading, while_idle, while_streaming, twice, client_gone, port_taken, interrupted_run, reader_gone, full_disk]
+def endless_input():
+    with harness.scratch() as folder, open("/dev/zero", "rb") as zeros:
+        for words in (["run", harness.tiny(folder)], ["tokenize", harness.tiny(folder)]):
+            done = subprocess.run([harness.PROGRAM, *words], stdin=zeros, capture_output=True, text=True, timeout=120, env=harness.environment())
+            assert done.returncode == 1 and "standard input has more than 64 MiB" in done.stderr, (words, done)
+
+
+CHECKS = [while_loading, while_idle, while_streaming, twice, client_gone, port_taken, interrupted_run, reader_gone, full_disk, endless_input]
 harness.main([(check.__name__, check) for check in CHECKS])

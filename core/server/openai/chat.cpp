@@ -43,7 +43,7 @@ MaybeError prepare_chat(const Input& input, Prepared& out) {
   read_logprobs(fields, request);
   ChatFields chat = read_chat_fields(fields, options.warnings);
   if ((error = read_common(fields, kChat, *out.served, request, options, out))) return error;
-  if ((error = render_chat(chat, *out.served, request.prompt))) return error;
+  if ((error = render_chat(chat, *out.served, request.prompt, options.warnings))) return error;
   if ((error = fit_context(*out.served, request, asked, options.warnings))) return error;
   options.choices = options.answers_per_prompt = request.n;
   options.logprobs = request.logprobs;

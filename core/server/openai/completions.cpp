@@ -88,6 +88,9 @@ MaybeError prepare_completion(const Input& input, Prepared& out) {
   if (best_of && *best_of != request.n) return bad_field("best_of", "best_of: only the value of n is supported");
   std::vector<Prompt> prompts;
   if ((error = read_prompt(*prompt, *out.served, prompts))) return error;
+  if (prompts.size() > out.served->max_queue)
+    return bad_field("prompt", "prompt: " + std::to_string(prompts.size()) + " prompts at once, but the queue of this server holds " +
+                                   std::to_string(out.served->max_queue) + " (server.max_queue)");
   if (prompts.size() * request.n > kMaxChoices) return bad_field("n", "n: prompts times n may be at most " + std::to_string(kMaxChoices));
   std::vector<Echo> echoes;
   for (Prompt& one : prompts) {

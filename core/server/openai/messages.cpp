@@ -9,6 +9,8 @@ namespace mekik::server::openai {
 
 namespace {
 
+// Members of a message that only a template can honour.
+constexpr const char* kForTemplate[] = {"name", "reasoning_content", "thinking"};
 constexpr std::size_t kMaxMessages = 10'000, kMaxTools = 128, kMaxNameBytes = 64;
 
 bool is_name(const json::value* value) {
@@ -18,7 +20,7 @@ bool is_name(const json::value* value) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
 }
 
-void check_tool_calls(Fields& message, std::vector<std::string>& names) {
+void check_tool_calls(Fields& message) {
   const json::array* calls = message.array("tool_calls");
   if (calls == nullptr) return;
   for (const json::value& call : *calls) {
@@ -26,7 +28,6 @@ void check_tool_calls(Fields& message, std::vector<std::string>& names) {
     const json::value* name = function == nullptr ? nullptr : json::find(*function, "name");
     if (!is_name(name) || json::find(*function, "arguments") == nullptr)
       return message.fail("tool_calls", "each needs a function with a name (letters, digits, _ - .) and arguments");
-    names.emplace_back(name->get_string());
   }
 }
 
@@ -50,7 +51,7 @@ void check_content(Fields& message, std::string_view role) {
 }
 
 // One message; false after a mistake, which is then in `fields`.
-bool check_message(const json::value& value, std::size_t index, Fields& fields, ChatFields& chat, std::vector<std::string>& warnings) {
+bool check_message(const json::value& value, std::size_t index, Fields& fields, std::vector<std::string>& warnings) {
   const std::string where = "messages[" + std::to_string(index) + "]";
   if (!value.is_object()) {
     fields.adopt(bad_field(where, where + ": must be an object"));
@@ -62,11 +63,11 @@ bool check_message(const json::value& value, std::size_t index, Fields& fields, 
   if (!role) message.fail("role", "is missing; it must be one of " + join(kRoles, ", "));
   else if (std::find(kRoles.begin(), kRoles.end(), *role) == kRoles.end()) message.fail("role", "must be one of " + join(kRoles, ", "));
   check_content(message, role.value_or(""));
-  check_tool_calls(message, chat.shown_names);
+  check_tool_calls(message);
   if (role && *role != "assistant" && message.get("tool_calls") != nullptr) message.fail("tool_calls", "belongs to the assistant");
   const auto call_id = message.text("tool_call_id");
   if (call_id && role && *role != "tool") message.fail("tool_call_id", "belongs to messages of the role tool");
-  for (const char* for_template : {"name", "reasoning_content", "thinking"}) (void)message.text(for_template);
+  for (const char* for_template : kForTemplate) (void)message.text(for_template);
   for (const char* refused : {"audio", "function_call", "refusal"})
     if (message.get(refused) != nullptr) message.fail(refused, "is not supported");
   if (const json::array* annotations = message.array("annotations"); annotations != nullptr && !annotations->empty())
@@ -99,7 +100,6 @@ void read_tools(Fields& fields, ChatFields& chat) {
     const json::value* name = function == nullptr ? nullptr : json::find(*function, "name");
     if (type == nullptr || !type->is_string() || type->get_string() != "function" || !is_name(name))
       return fields.fail("tools", "each must be {\"type\": \"function\", \"function\": {\"name\": ..}}; names have letters, digits, _ - .");
-    chat.shown_names.emplace_back(name->get_string());
   }
 }
 
@@ -151,6 +151,38 @@ MaybeError check_template(const ChatFields& chat, const Served& served) {
   return std::nullopt;
 }
 
+bool has_member(const json::array& messages, const char* name) {
+  return std::any_of(messages.begin(), messages.end(), [name](const json::value& message) {
+    const json::value* value = json::find(message, name);
+    return value != nullptr && !value->is_null();
+  });
+}
+
+json::array without_member(json::array messages, const char* name) {
+  for (json::value& message : messages) message.as_object().erase(name);
+  return messages;
+}
+
+// A template that makes the same prompt without something drops it without a word: calls and tools are then refused, the rest is warned of.
+MaybeError check_shown(const ChatFields& chat, const Served& served, const json::array& messages, const std::string& shown,
+                       std::vector<std::string>& warnings) {
+  const auto same = [&](const ChatFields& fields, json::array kept) {
+    const auto parts = served.chat_template->render(template_context(fields, served, std::move(kept)));
+    return parts.ok() && text::plain_text(*parts) == shown;
+  };
+  if (has_member(messages, "tool_calls") && same(chat, without_member(messages, "tool_calls")))
+    return bad_field("messages", "the chat template of this model does not show the calls in tool_calls");
+  if (chat.tools != nullptr) {
+    ChatFields bare = chat;
+    bare.tools = nullptr;
+    if (same(bare, messages)) return bad_field("tools", "the chat template of this model does not show these tools");
+  }
+  for (const char* member : kForTemplate)
+    if (has_member(messages, member) && same(chat, without_member(messages, member)))
+      warnings.push_back("the chat template of this model does not show " + mekik::quoted(member) + " of these messages");
+  return std::nullopt;
+}
+
 }  // namespace
 
 ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings) {
@@ -161,24 +193,21 @@ ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings) 
     fields.fail("messages", "must have 1 to " + std::to_string(kMaxMessages) + " messages");
   else
     for (std::size_t i = 0; i < chat.messages->size(); ++i)
-      if (!check_message((*chat.messages)[i], i, fields, chat, warnings)) break;
+      if (!check_message((*chat.messages)[i], i, fields, warnings)) break;
   read_tools(fields, chat);
   read_variables(fields, chat);
   return chat;
 }
 
-MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens) {
+MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens,
+                       std::vector<std::string>& warnings) {
   if (MaybeError error = check_template(chat, served)) return error;
   auto messages = text::normalise_messages(with_system(*chat.messages));
   if (!messages.ok()) return bad_field("messages", messages.status().text);
-  const auto parts = served.chat_template->render(template_context(chat, served, std::move(*messages)));
+  const auto parts = served.chat_template->render(template_context(chat, served, *messages));
   if (!parts.ok()) return bad_field("messages", "the model's chat template refused the messages: " + parts.status().text);
   const std::string shown = text::plain_text(*parts);
-  // A template that knows nothing of calls or tools drops them without a word.
-  for (const std::string& name : chat.shown_names)
-    if (shown.find(name) == std::string::npos)
-      return bad_field(chat.tools != nullptr ? "tools" : "messages",
-                       "the chat template of this model does not show the function " + mekik::quoted(name));
+  if (MaybeError error = check_shown(chat, served, *messages, shown, warnings)) return error;
   if (MaybeError error = check_length(served, shown.size())) return error;
   tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
   if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");

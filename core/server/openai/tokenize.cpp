@@ -54,11 +54,12 @@ MaybeError run_tokenize(const Input& input, json::object& out) {
   if ((error = refuse_rest(fields, kTokenize))) return error;
   std::vector<std::int32_t> tokens;
   if (chats) {
-    if ((error = render_chat(chat, *served, tokens))) return error;
+    if ((error = render_chat(chat, *served, tokens, warnings))) return error;
   } else {
     tokens = served->tokenizer->encode(*prompt, add_special, true);
   }
   out = token_list(*served, tokens, texts);
+  if (!warnings.empty()) out["warnings"] = json::array(warnings.begin(), warnings.end());
   return std::nullopt;
 }
 

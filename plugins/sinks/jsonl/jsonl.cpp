@@ -1,4 +1,6 @@
 // One JSON object a line for each event, for instance a finished request.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <mekik/plugin.hpp>
 
 #include <array>
@@ -50,8 +52,14 @@ class Jsonl {
                        MEKIK_OPT_REQUIRED),
   };
 
-  explicit Jsonl(mekik::Config config) : path_{config.text("path")}, file_{std::fopen(path_.c_str(), "ae")} {
-    if (file_ == nullptr) config.reject("path", "cannot open " + path_ + " for appending: " + std::strerror(errno));
+  explicit Jsonl(mekik::Config config) : path_{config.text("path")} {
+    // Not blocking: a pipe without a reader is refused instead of waited for.
+    const int descriptor = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    struct stat status {};
+    if (descriptor < 0) config.reject("path", "cannot open " + path_ + " for appending: " + std::strerror(errno));
+    file_.reset(::fdopen(descriptor, "a"));
+    if (::fstat(descriptor, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
+      config.reject("path", path_ + " is a pipe: whoever reads it could stop the engine; give a file");
   }
 
   void publish(std::uint64_t, mekik::Strided<const mekik_sample>) {}

@@ -120,6 +120,17 @@ TEST_CASE_METHOD(Fixture, "What has no effect is named in a warning") {
   CHECK(prepared.answer->result().at("warnings").as_array().size() == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "What the template does not show is refused or named in a warning") {
+  // The word of the function is in the prompt, the call is not.
+  CHECK(message_error(R"([{"role":"user","content":"search"},{"role":"assistant","tool_calls":[
+      {"id":"1","type":"function","function":{"name":"search","arguments":"{}"}}]}])") == "messages");
+  REQUIRE(message_error(R"([{"role":"user","content":"a","name":"b"},{"role":"assistant","content":"c","thinking":"d"}])").empty());
+  engine::Event end;
+  end.finish = engine::Finish::stop;
+  prepared.answer->collect(0, end);
+  CHECK(prepared.answer->result().at("warnings").as_array().size() == 2);
+}
+
 TEST_CASE_METHOD(Fixture, "Messages") {
   CHECK(message_error("[]") == "messages");
   CHECK(message_error("null") == "messages");

@@ -149,4 +149,18 @@ TEST_CASE("Variables that a template uses") {
   REQUIRE(compiled.ok());
   CHECK(compiled->uses("tools"));
   CHECK_FALSE(compiled->uses("messages"));
+  compiled = ChatTemplate::compile(
+      "A helpful one. {% set thinking = thinking | default(true) %}{% for m in messages if m.shown is defined and not m.old is none %}"
+      "{{ m['role'] ~ m.content | trim(chars='x') }}{{ loop.index }}{% endfor %}{% if plan is defined %}{% set plan = 'text' %}{{ plan }}"
+      "{% endif %}{% macro show(item, deep=depth) %}{{ item }}{% endmacro %}{{ show(first, deep=2) }}");
+  REQUIRE(compiled.ok());
+  for (const char* read : {"thinking", "messages", "plan", "depth", "first"}) {
+    CAPTURE(read);
+    CHECK(compiled->uses(read));
+  }
+  for (const char* not_read : {"helpful", "m", "role", "content", "shown", "old", "trim", "chars", "loop", "index", "for", "text",
+                               "default", "defined", "none", "item", "deep", "endfor", "true"}) {
+    CAPTURE(not_read);
+    CHECK_FALSE(compiled->uses(not_read));
+  }
 }
