@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mekik against llama.cpp on the same files, in interleaved runs: compare.py MEKIK FILE.gguf... [--runs N] [--threads N]
 
-Prefill of 512 tokens, decoding of 64 behind a short prompt, and 16 sequences of 64 at once, greedy, in tokens per second; medians of N runs
+Prefill of 512 tokens, decoding of 64 behind a short prompt, and 16 sequences of 32 at once, greedy, in tokens per second; medians of N runs
 that alternate between the two, each at its better KV and attention settings. mekik is measured through its server, HTTP and streaming
 included; llama.cpp through its C API (llama-cpp-python, built natively), without. Needs numpy and llama-cpp-python.
 """
@@ -19,7 +19,7 @@ import time
 
 import llama_cpp
 
-PREFILL, DECODE, MANY = 512, 64, 16
+PREFILL, DECODE, MANY, MANY_TOKENS = 512, 64, 16, 32
 PROMPTS = [[1000 + (7919 * (i + 512 * s)) % 40000 for i in range(PREFILL)] for s in range(MANY)]
 
 
@@ -69,13 +69,13 @@ class Mekik:
         return DECODE / (last - first)
 
     def many(self):
-        workers = [threading.Thread(target=self.complete, args=(PROMPTS[s][:8], DECODE)) for s in range(MANY)]
+        workers = [threading.Thread(target=self.complete, args=(PROMPTS[s][:8], MANY_TOKENS)) for s in range(MANY)]
         start = time.perf_counter()
         for w in workers:
             w.start()
         for w in workers:
             w.join()
-        return MANY * DECODE / (time.perf_counter() - start)
+        return MANY * MANY_TOKENS / (time.perf_counter() - start)
 
     def close(self):
         self.process.terminate()
@@ -132,9 +132,9 @@ class Llama:
         self.clear()
         start = time.perf_counter()
         tokens = [self.step(PROMPTS[s][:8], 0, [s], [-1])[0] for s in range(MANY)]
-        for i in range(DECODE - 1):
+        for i in range(MANY_TOKENS - 1):
             tokens = self.step(tokens, 8 + i, list(range(MANY)), range(MANY))
-        return MANY * DECODE / (time.perf_counter() - start)
+        return MANY * MANY_TOKENS / (time.perf_counter() - start)
 
     def close(self):
         llama_cpp.llama_batch_free(self.batch)

@@ -29,7 +29,8 @@ void read_logit_bias(Fields& fields, std::uint32_t vocab) {
   if (bias == nullptr) return;
   for (const auto& member : *bias) {
     const std::string_view key = member.key();
-    const bool digits = !key.empty() && key.size() <= 9 && key.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool digits = !key.empty() && key.size() <= 9 && key.find_first_not_of("0123456789") == std::string_view::npos &&
+                        (key.size() == 1 || key[0] != '0');
     if (!digits || std::stoul(std::string{key}) >= vocab)
       return fields.fail("logit_bias", "keys must be token ids from 0 to " + std::to_string(vocab - 1) + ", not " + mekik::quoted(key));
     const json::value& value = member.value();

@@ -88,6 +88,7 @@ TEST_CASE_METHOD(Fixture, "Fields of a chat and their limits") {
       {R"("logit_bias":{"300":1})", "logit_bias"},
       {R"("logit_bias":{"5":101})", "logit_bias"},
       {R"("logit_bias":{"x":1})", "logit_bias"},
+      {R"("logit_bias":{"05":1})", "logit_bias"},
       {R"("temperature":3)", "temperature"},
       {R"("temperature":"hot")", "temperature"},
       {R"("response_format":{"type":"json_object"})", "response_format"},
