@@ -1,5 +1,6 @@
 // Multiply-accumulates per cycle of the matrix kernels, by form and number of columns: bench_cpu [k] [level]. One thread, in thread CPU
-// time (a busy machine only makes caches colder), best of several runs; a cycle is a third of a dependent multiplication measured alongside.
+// time (a busy machine only makes caches colder), best of several runs; a cycle is a third of a dependent multiplication measured
+// alongside.
 #include <ctime>
 
 #include <algorithm>
