@@ -47,7 +47,7 @@ std::vector<float> feed(Session& session, const std::vector<std::int32_t>& token
   return all;
 }
 
-// Runs f(session, tokens, truth) for every model that the backend runs, if it claims invariance.
+// Runs f(session, tokens, truth, builder) for every model that the backend runs, if it claims invariance.
 template <class F>
 void with_models(F&& f) {
   if (!subject().row_invariant()) {
@@ -68,14 +68,14 @@ void with_models(F&& f) {
     const auto tokens = random_tokens(kLength, 21);
     const auto truth = feed(session, tokens, {});
     for (const float v : truth) REQUIRE(std::isfinite(v));
-    f(session, tokens, truth);
+    f(session, tokens, truth, b);
   }
 }
 
 }  // namespace
 
 TEST_CASE("chunks cut anywhere give the same bits") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
     for (std::size_t cut = 1; cut < tokens.size(); ++cut) {
       CAPTURE(cut);
       session.fill_states(0xFF);
@@ -86,7 +86,7 @@ TEST_CASE("chunks cut anywhere give the same bits") {
 }
 
 TEST_CASE("decoding gives the bits of the prefill") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
     std::vector<std::size_t> each;
     for (std::size_t i = 1; i < tokens.size(); ++i) each.push_back(i);
     session.fill_states(0xFF);
@@ -95,7 +95,7 @@ TEST_CASE("decoding gives the bits of the prefill") {
 }
 
 TEST_CASE("no place in a batch and no neighbour changes a bit") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
     const std::size_t width = session.width();
     const auto others = random_tokens(8, 22);
     for (std::size_t place = 0; place < 5; ++place) {
@@ -125,7 +125,7 @@ TEST_CASE("no place in a batch and no neighbour changes a bit") {
 }
 
 TEST_CASE("one row at every place of a batch of single tokens gives the same bits") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
     const std::vector<std::int32_t> past{tokens.begin(), tokens.end() - 1};
     const std::vector<float> last(truth.end() - static_cast<std::ptrdiff_t>(session.width()), truth.end());
     for (std::size_t n = 1; n <= 8; ++n)
@@ -141,20 +141,35 @@ TEST_CASE("one row at every place of a batch of single tokens gives the same bit
   });
 }
 
+TEST_CASE("a second turn after a decoded answer gives the bits of the same text prefilled") {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
+    for (const std::size_t answer : {3u, 5u, 8u}) {  // a prompt, an answer of six tokens one by one, and the rest at once
+      CAPTURE(answer);
+      std::vector<std::size_t> cuts;
+      for (std::size_t i = answer; i <= answer + 6; ++i) cuts.push_back(i);
+      session.fill_states(0xFF);
+      CHECK(equal(truth, feed(session, tokens, cuts).data()));
+    }
+  });
+}
+
 TEST_CASE("threads change no bit") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
-    for (const std::uint32_t threads : {1u, 2u, 3u}) {
+  with_models([](Session&, const auto& tokens, const auto& truth, ProgramBuilder& builder) {
+    for (const std::uint32_t threads : {1u, 2u, 3u, 5u}) {
       CAPTURE(threads);
-      session.backend().host().set_threads(threads);
+      subject().host().set_threads(threads);
+      Session session{subject(), builder};  // a device of its own: its threads are made when it is opened
       session.fill_states(0xFF);
       CHECK(equal(truth, feed(session, tokens, {5, 6, 7}).data()));
+      session.fill_states(0xFF);
+      CHECK(equal(truth, feed(session, tokens, {}).data()));
     }
-    session.backend().host().set_threads(2);
+    subject().host().set_threads(2);
   });
 }
 
 TEST_CASE("states moved, read and written back give the same bits") {
-  with_models([](Session& session, const auto& tokens, const auto& truth) {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
     if (session.plan().block_bytes[0] == 0) return;
     const std::size_t half = 10;  // within a block of 4
     const std::vector<std::int32_t> first{tokens.begin(), tokens.begin() + half};
