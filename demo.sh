@@ -14,10 +14,19 @@ case "${1-}" in
     exit 2 ;;
   --serve)
     [ $# -eq 1 ] || { echo "demo.sh: --serve takes no question; ask the server over HTTP (README.md shows how)" >&2; exit 2; } ;;
+  --) shift ;;
   -*)
-    echo "demo.sh: no option $1; give a question or --serve" >&2
+    echo "demo.sh: no option $1; give a question or --serve (a question that starts with a dash: after --)" >&2
     exit 2 ;;
+  *)
+    for word; do
+      case "$word" in --*)
+        echo "demo.sh: no option $word; the demo takes a question, mekik run takes options" >&2
+        exit 2 ;;
+      esac
+    done ;;
 esac
+question=$*
 
 log=build/release/demo-build.log
 # As many compilers as there are cores, and 1.5 GB of memory for each.
@@ -45,7 +54,7 @@ build || { wipe; tail -n 40 "$log" >&2; echo "the build failed; $log has all of 
 wipe
 scripts/get-smollm2.sh
 
-if [ "$1" = --serve ]; then
+if [ "$question" = --serve ]; then
   exec build/release/bin/mekik serve pipelines/chat.toml
 fi
-exec build/release/bin/mekik run pipelines/chat.toml --temperature 0 --prompt "$*"
+exec build/release/bin/mekik run pipelines/chat.toml --temperature 0 "--prompt=$question"

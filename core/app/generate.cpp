@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "sample/chain.hpp"
 
@@ -38,6 +39,7 @@ Answer generate(engine::Engine& engine, engine::Request request, const std::func
   Answer answer;
   Status error;
   bool done = false;
+  const std::uint32_t asked = request.max_tokens;
   const CatchInterrupt interrupt;
   const engine::RequestId id = need(engine.submit(std::move(request), [&](const engine::Event& event) {
     if (!event.text.empty()) on_text(event.text);
@@ -60,6 +62,9 @@ Answer generate(engine::Engine& engine, engine::Request request, const std::func
     lock.lock();
   }
   need(error);
+  if (answer.finish == engine::Finish::length && answer.usage.completion_tokens < asked)
+    log::warning("run", "the answer ends after " + std::to_string(answer.usage.completion_tokens) + " tokens: the context of " +
+                            std::to_string(engine.model().context()) + " tokens is full (model.context, cache.memory)");
   return answer;
 }
 

@@ -183,6 +183,7 @@ void complain(std::string_view description, const Origin& at, const Places& plac
     return diagnostics.error(at, "TOML 1.0 forbids a line break inside an inline table",
                              "write { ... } in one line, or a [table] of its own");
   if (what == "value" || what == "boolean" || what == "floating-point" || what == "decimal integer") hint = "a text needs quotes";
+  if (what == "string" && reason.find("control characters") != std::string::npos) hint = "is the closing quote missing?";
   diagnostics.error(at, "not valid TOML: " + reason + (what.empty() ? "" : " (in " + what + ")"), hint);
 }
 

@@ -57,8 +57,8 @@ Status Loop::check(const Request& r) const {
   const auto n = std::to_string(r.prompt.size());
   const bool only_score = r.score_prompt && r.max_tokens == 0;
   if (r.prompt.size() + (only_score ? 0 : 1) > runtime_.context)
-    return invalid("context length exceeded: the prompt has " + n + " tokens, the model's context is " + std::to_string(runtime_.context) +
-                   " tokens, one of them for the answer; shorten the prompt");
+    return invalid("context length exceeded: the prompt has " + n + " tokens, the context here is " + std::to_string(runtime_.context) +
+                   " tokens, one of them for the answer; shorten the prompt, or see model.context and cache.memory");
   if (r.prompt.size() > longest_)
     return invalid("context length exceeded: the prompt has " + n + " tokens, the cache has blocks for " + std::to_string(longest_) +
                    "; shorten the prompt or raise [cache] memory");

@@ -35,6 +35,10 @@ Loop::Turn Loop::step() {
     make_room();
     sweep();
     publish(false);
+    if (!sequences_.empty() && now() - progress_ns_ > runtime_.watchdog_ns && !std::exchange(blocked_said_, true))
+      log::error("engine", "nothing has run for " + std::to_string(runtime_.watchdog_ns / 1'000'000'000) + " s: the scheduler " +
+                               runtime_.scheduler_name + " plans nothing that can run for " + std::to_string(sequences_.size()) +
+                               " sequences");
     return sequences_.empty() ? Turn::idle : Turn::blocked;
   }
   if (const Status status = run(parts); !status.ok()) {
@@ -44,7 +48,7 @@ Loop::Turn Loop::step() {
     for (const auto& part : parts) sample(part);
   }
   progress_ns_ = now();
-  stalled_ = false;
+  stalled_ = blocked_said_ = false;
   sweep();
   publish(false);
   return Turn::ran;

@@ -97,7 +97,7 @@ class Loop {
   std::vector<double> scratch_;
   std::vector<mekik_seq_view> view_;
   std::vector<Sequence*> view_sequences_;
-  bool short_of_blocks_ = false, scheduler_warned_ = false;
+  bool short_of_blocks_ = false, scheduler_warned_ = false, blocked_said_ = false;
   std::uint64_t next_sequence_ = 1, steps_ = 0;
 
   // [any]

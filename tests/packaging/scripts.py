@@ -58,6 +58,7 @@ while [ "$1" != --dest ]; do shift; done; dest=$2
 def words():
     with Tree() as tree:
         for asked, code, said in [([], 2, "./demo.sh --serve"), ([""], 2, "./demo.sh --serve"), (["--help"], 0, ""), (["--sevre"], 2, "no option --sevre"),
+                                  (["hi", "--max-tokens", "5"], 2, "no option --max-tokens"),
                                   (["--serve", "why?"], 2, "--serve takes no question")]:
             done = tree.run("./demo.sh", *asked)
             assert done.returncode == code and said in done.err, (asked, done.out, done.err)
@@ -124,7 +125,7 @@ esac""")
         for _ in range(2):
             done = tree.run("./demo.sh", "Why", "is it?")
             assert done.returncode == 0, (done.out, done.err)
-            assert done.out.split("\n")[:4] == ["<run>", "<pipelines/chat.toml>", "<--temperature>", "<0>"] and "<Why is it?>" in done.out, done.out
+            assert done.out.split("\n")[:4] == ["<run>", "<pipelines/chat.toml>", "<--temperature>", "<0>"] and "<--prompt=Why is it?>" in done.out, done.out
         assert tree.run("./demo.sh", "--serve").out == "<serve>\n<pipelines/chat.toml>\n"
 
 
