@@ -247,9 +247,9 @@ void quantise(const float* x, std::uint32_t k, const Acts& row) {
     const float most = two ? 127.0F * 128.0F : 127.0F;
     const V::F by = V::set1(amax > 0.0F ? most / amax : 0.0F), high = V::set1(most), low = V::set1(-most);
     std::int8_t* const q = row.q + static_cast<std::size_t>(b) * 2 * kBlock;
-    std::int32_t sums[2];
+    std::int32_t sums[2];  // of finite numbers: max() lets `low` stand for a NaN
     for (std::uint32_t h = 0; h < 2; ++h) {
-      V::I all = V::round(V::min(high, V::max(low, V::mul(v[h], by)))), digit = all;
+      V::I all = V::round(V::min(V::max(V::mul(v[h], by), low), high)), digit = all;
       if (two) digit = V::sar<kDigit>(V::addi(all, V::set1i(1 << (kDigit - 1))));
       else all = V::shl<kDigit>(digit);
       V::store_i8(q + 16 * h, digit);
