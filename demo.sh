@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 usage() { sed -n '2,3s/^# //p' "$0"; }
+serve=
 case "${1-}" in
   -h | --help)
     usage
@@ -13,8 +14,11 @@ case "${1-}" in
     usage >&2
     exit 2 ;;
   --serve)
-    [ $# -eq 1 ] || { echo "demo.sh: --serve takes no question; ask the server over HTTP (README.md shows how)" >&2; exit 2; } ;;
-  --) shift ;;
+    [ $# -eq 1 ] || { echo "demo.sh: --serve takes no question; ask the server over HTTP (README.md shows how)" >&2; exit 2; }
+    serve=1 ;;
+  --)
+    shift
+    [ $# -gt 0 ] || { usage >&2; exit 2; } ;;
   -*)
     echo "demo.sh: no option $1; give a question or --serve (a question that starts with a dash: after --)" >&2
     exit 2 ;;
@@ -54,7 +58,7 @@ build || { wipe; tail -n 40 "$log" >&2; echo "the build failed; $log has all of 
 wipe
 scripts/get-smollm2.sh
 
-if [ "$question" = --serve ]; then
+if [ -n "$serve" ]; then
   exec build/release/bin/mekik serve pipelines/chat.toml
 fi
 exec build/release/bin/mekik run pipelines/chat.toml --temperature 0 "--prompt=$question"

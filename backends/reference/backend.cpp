@@ -65,23 +65,8 @@ mekik_status plan(mekik_device*, const mekik_program* program, const mekik_limit
 mekik_status compile(mekik_device*, const mekik_program* program, const mekik_limits* limits, mekik_exec** out) {
   return guard([&] { *out = reinterpret_cast<mekik_exec*>(new Exec{*program, *limits}); });
 }
-using Calls = ExecCalls<Exec>;
-constexpr mekik_backend kTable{sizeof(mekik_backend),
-                               0,
-                               probe,
-                               open,
-                               close,
-                               supports,
-                               plan,
-                               compile,
-                               Calls::exec_free,
-                               Calls::weight,
-                               Calls::no_adapter,
-                               Calls::submit,
-                               Calls::move,
-                               Calls::state_read,
-                               Calls::state_write,
-                               Calls::wait};
+
+constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);
 
 const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kFloatKv : nullptr; }
 

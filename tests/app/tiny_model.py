@@ -3,11 +3,14 @@
 Tests of the command line need a model, but not a good one: this one needs no network, starts in milliseconds, and its 64 tokens of
 context are quickly used up.
 """
+import os
 import random
 import struct
+import sys
 
-U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
-CODES = {U32: "I", I32: "i", F32: "f", BOOL: "B"}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from gguf_values import U32, I32, F32, BOOL, STRING, ARRAY, text, value
+
 CONTEXT = 64
 SPECIAL = ["<|start|>", "<|end|>", "<|turn|>"]  # ids 256, 257 and 258: begin of text, end of text, begin of a turn
 VOCABULARY = 256 + len(SPECIAL)
@@ -20,20 +23,6 @@ def byte_letters():
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [b for b in range(256) if b not in plain]
     return {**{b: chr(b) for b in plain}, **{b: chr(0x100 + i) for i, b in enumerate(rest)}}
-
-
-def text(value):
-    data = value.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def value(kind, v):
-    if kind == STRING:
-        return text(v)
-    if kind == ARRAY:
-        of, items = v
-        return struct.pack("<IQ", of, len(items)) + b"".join(value(of, item) for item in items)
-    return struct.pack("<" + CODES[kind], v)
 
 
 def keys(template, vocabulary, bos, pre):

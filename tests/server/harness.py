@@ -43,6 +43,15 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
 
+def send_until_closed(sock, raw):
+    """What comes back for bytes that the server may stop reading."""
+    try:
+        sock.sendall(raw)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    return read_until_closed(sock)
+
+
 def read_until_closed(sock):
     data = b""
     try:

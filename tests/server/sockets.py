@@ -5,7 +5,7 @@ import socket
 import tempfile
 import time
 
-from harness import Server, Stream, ask, get, main, post, read_until_closed, wait_for
+from harness import Server, Stream, ask, get, main, post, read_until_closed, send_until_closed, wait_for
 
 CHAT = {"model": "fake", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -198,11 +198,7 @@ def limits():
             (b"POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + b"x" * 0x200000, b"413"),
         ]:
             with server.connect() as sock:
-                try:
-                    sock.sendall(raw)
-                except (BrokenPipeError, ConnectionResetError):
-                    pass
-                answer = read_until_closed(sock)
+                answer = send_until_closed(sock, raw)
                 assert answer[9:12] == status, answer[:300]
         with server.connect() as sock:
             body = json.dumps(prompt("FORCE(x)")).encode()

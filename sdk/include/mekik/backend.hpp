@@ -75,6 +75,30 @@ struct ExecCalls {
   }
 };
 
+// The table of a backend whose compiled programs are of class X and take no adapters.
+template <class X>
+constexpr mekik_backend backend_table(decltype(mekik_backend::probe) probe, decltype(mekik_backend::open) open,
+                                      decltype(mekik_backend::close) close, decltype(mekik_backend::supports) supports,
+                                      decltype(mekik_backend::plan) plan, decltype(mekik_backend::compile) compile) {
+  using Calls = ExecCalls<X>;
+  return {sizeof(mekik_backend),
+          0,
+          probe,
+          open,
+          close,
+          supports,
+          plan,
+          compile,
+          Calls::exec_free,
+          Calls::weight,
+          Calls::no_adapter,
+          Calls::submit,
+          Calls::move,
+          Calls::state_read,
+          Calls::state_write,
+          Calls::wait};
+}
+
 // The extension of a backend that stores KV in F16, BF16 and F32.
 inline constexpr mekik_kv_form kFloatKvForms[] = {{"f16", "half precision", MEKIK_F16, 0, 16},
                                                   {"bf16", "bfloat16", MEKIK_BF16, 0, 16},
