@@ -1,6 +1,7 @@
-"""Encoders: bit for bit the gguf package's where it has one; else, and with importance, a bound on the error."""
+"""Encoders: bit for bit the gguf package's or ggml's where those are simple; else, and with importance, a bound on the error."""
 import os
 import sys
+import zlib
 
 from common import TYPES, dequantize, folder, gguf, np, run, sizes
 
@@ -10,7 +11,12 @@ ROWS, K = 64, 1024
 # llama.cpp as packaged in llama-cpp-python 0.3.36, on x86-64. Ours may be at most 2% above.
 REFERENCE = {"Q4_0": (0.086088, 0.075233), "Q4_1": (0.078118, 0.060386), "Q5_0": (0.042647, 0.037251), "Q5_1": (0.037798, 0.029201),
              "Q8_0": (0.005370, 0.005374), "Q2_K": (0.296089, 0.213986), "Q3_K": (0.150898, 0.125822), "Q4_K": (0.071369, 0.061557),
-             "Q5_K": (0.036160, 0.031600), "Q6_K": (0.017743, 0.015363)}
+             "Q5_K": (0.036160, 0.031600), "Q6_K": (0.017743, 0.015363), "IQ4_NL": (0.075866, 0.067727), "IQ4_XS": (0.076479, 0.068534),
+             "TQ1_0": (0.805724, 0.806294), "TQ2_0": (0.805724, 0.806294), "MXFP4": (0.114764, 0.114453), "NVFP4": (0.095201, 0.094827),
+             "Q1_0": (0.600860, 0.599976), "Q2_0": (0.716763, 0.717264)}
+# Types whose encoder is the package's, bit for bit; and those it lacks, with the CRC-32 of what ggml makes of edge_rows().
+PACKAGE = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"]
+GGML = {"NVFP4": 0x62dff899, "Q1_0": 0xdd789efd, "Q2_0": 0x70112ab5}
 
 
 def encode(where, kind, x, importance=None):
@@ -49,7 +55,9 @@ def main():
     with folder() as where:
         for kind in TYPES:
             blocks = encode(where, kind, edge_rows(x))
-            if kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"):
+            if kind in GGML and zlib.crc32(blocks.tobytes()) != GGML[kind]:
+                bad.append(f"{kind}: encode() differs from ggml")
+            if kind in PACKAGE:
                 with np.errstate(all="ignore"):
                     want = gguf.quants.quantize(edge_rows(x), gguf.GGMLQuantizationType[kind])
                 if not np.array_equal(blocks, want):

@@ -49,6 +49,7 @@ constexpr TensorType kTypes[] = {
     {39, "MXFP4", "mxfp4", 0, 32, 17},
     {40, "NVFP4", "nvfp4", 0, 64, 36},
     {41, "Q1_0", "q1_0", 0, 128, 18},
+    {42, "Q2_0", "q2_0", 0, 64, 18},
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ struct BlockScheme {
           B::encode(x + at, importance != nullptr ? importance + at : nullptr, to);
           float back[B::kElems];
           B::decode(to, back);
-          check_finite(back, row, at, "is too large: its scale does not fit F16");
+          check_finite(back, row, at, "is too large: its scale cannot be stored");
         }
     });
   }
