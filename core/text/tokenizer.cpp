@@ -27,6 +27,21 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   return encode(std::span{&part, 1}, add_special);
 }
 
+TypedTokens Tokenizer::encode_typed(std::string_view text, bool add_special) const {
+  TypedTokens tokens;
+  tokens.ids = encode(text, add_special, false);
+  tokens.types.assign(tokens.ids.size(), 0);
+  return tokens;
+}
+
+TypedTokens Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  TypedTokens tokens = encode_typed(first, false);
+  const TypedTokens other = encode_typed(second, false);
+  tokens.ids.insert(tokens.ids.end(), other.ids.begin(), other.ids.end());
+  tokens.types.insert(tokens.types.end(), other.types.begin(), other.types.end());
+  return tokens;
+}
+
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool special, bool at_start)
     : tokenizer_(&tokenizer), special_(special), at_start_(at_start && tokenizer.adds_space_prefix()) {}
 

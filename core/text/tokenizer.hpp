@@ -19,6 +19,11 @@ struct TextPart {
   bool trusted = false;
 };
 
+// Token ids with the segment each of them belongs to: 0, or 1 for the second of two texts where the model tells them apart.
+struct TypedTokens {
+  std::vector<std::int32_t> ids, types;
+};
+
 enum TokenFlag : std::uint32_t { kTokenSpecial = 1, kTokenEnd = 2, kTokenUnused = 4 };  // as mekik_token_flag
 
 // Immutable; any thread.
@@ -32,6 +37,12 @@ class Tokenizer {
   // vocabulary has them. Time is O(n log n).
   virtual std::vector<std::int32_t> encode(std::span<const TextPart> parts, bool add_special) const = 0;
   std::vector<std::int32_t> encode(std::string_view text, bool add_special, bool parse_special) const;
+
+  // The same for one text, with type ids (encoders). Special tokens inside the text are not recognised.
+  virtual TypedTokens encode_typed(std::string_view text, bool add_special) const;
+  // Two texts as the model's own template for pairs joins them (rerankers), special tokens included; texts are not trusted. A
+  // model without such a template: one after the other.
+  virtual TypedTokens encode_pair(std::string_view first, std::string_view second) const;
 
   virtual std::uint32_t size() const = 0;                     // ids are 0 .. size-1
   virtual std::string_view piece(std::int32_t id) const = 0;  // raw bytes that the token stands for, maybe a part of a character

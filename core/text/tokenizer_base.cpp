@@ -110,6 +110,21 @@ std::vector<std::int32_t> VocabularyTokenizer::encode(std::span<const TextPart> 
   return ids;
 }
 
+TypedTokens VocabularyTokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  TypedTokens tokens;
+  const auto append = [&](std::string_view text) {
+    const std::vector<std::int32_t> ids = encode(text, false, false);
+    tokens.ids.insert(tokens.ids.end(), ids.begin(), ids.end());
+    if (vocabulary_.add_eos) tokens.ids.push_back(vocabulary_.eos);
+  };
+  if (vocabulary_.add_bos) tokens.ids.push_back(vocabulary_.bos);
+  append(first);
+  if (vocabulary_.add_sep) tokens.ids.push_back(vocabulary_.sep);
+  append(second);
+  tokens.types.assign(tokens.ids.size(), 0);
+  return tokens;
+}
+
 std::string VocabularyTokenizer::decode(std::span<const std::int32_t> ids, bool special) const {
   std::string text;
   bool at_start = adds_space_prefix();

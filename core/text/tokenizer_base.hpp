@@ -19,6 +19,8 @@ class VocabularyTokenizer : public Tokenizer {
  public:
   using Tokenizer::encode;
   std::vector<std::int32_t> encode(std::span<const TextPart> parts, bool add_special) const final;
+  // BOS first EOS SEP second EOS, each where the model's metadata asks for it.
+  TypedTokens encode_pair(std::string_view first, std::string_view second) const override;
   std::uint32_t size() const final { return vocabulary_.size(); }
   std::string_view piece(std::int32_t id) const final { return known(id) ? pieces_[static_cast<std::size_t>(id)] : std::string_view{}; }
   std::string_view token(std::int32_t id) const final {

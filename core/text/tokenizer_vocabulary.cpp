@@ -144,10 +144,9 @@ Status read_scores(const json::object& metadata, bool needed, Vocabulary& vocabu
 
 // Keys that would change the ids, and that this engine does not implement: refused rather than ignored.
 Status refuse_unsupported(const json::object& metadata) {
-  for (const std::string_view key : {"tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.add_sep_token"}) {
-    MEKIK_TRY(set, optional_bool(metadata, key, false));
-    if (set) return unsupported(std::string{key} + " = true is not supported");
-  }
+  constexpr std::string_view key = "tokenizer.ggml.remove_extra_whitespaces";
+  MEKIK_TRY(set, optional_bool(metadata, key, false));
+  if (set) return unsupported(std::string{key} + " = true is not supported");
   if (const json::value* map = metadata.if_contains("tokenizer.ggml.precompiled_charsmap"); map != nullptr)
     if (const json::array* array = map->if_array(); array == nullptr || !array->empty())
       return unsupported("tokenizer.ggml.precompiled_charsmap (a SentencePiece normalisation table) is not supported");
@@ -182,27 +181,31 @@ Result<Vocabulary> read_vocabulary(const json::object& metadata, const Vocabular
   MEKIK_CHECK_OK(read_types(metadata, vocabulary));
   MEKIK_CHECK_OK(read_scores(metadata, defaults.needs_scores, vocabulary));
   const std::size_t n = vocabulary.tokens.size();
-  const std::array<std::pair<std::string_view, std::int32_t*>, 5> ids{{{"tokenizer.ggml.bos_token_id", &vocabulary.bos},
+  const std::array<std::pair<std::string_view, std::int32_t*>, 6> ids{{{"tokenizer.ggml.bos_token_id", &vocabulary.bos},
                                                                        {"tokenizer.ggml.eos_token_id", &vocabulary.eos},
                                                                        {"tokenizer.ggml.eot_token_id", &vocabulary.eot},
                                                                        {"tokenizer.ggml.eom_token_id", &vocabulary.eom},
-                                                                       {"tokenizer.ggml.unknown_token_id", &vocabulary.unknown}}};
+                                                                       {"tokenizer.ggml.unknown_token_id", &vocabulary.unknown},
+                                                                       {"tokenizer.ggml.seperator_token_id", &vocabulary.sep}}};
   for (const auto& [key, id] : ids) {
     MEKIK_TRY(value, optional_id(metadata, key, n));
     *id = value;
   }
   // Nothing here uses these, but an id outside the vocabulary means that the file is damaged.
-  for (const std::string_view key : {"tokenizer.ggml.padding_token_id", "tokenizer.ggml.seperator_token_id", "tokenizer.ggml.cls_token_id",
-                                     "tokenizer.ggml.mask_token_id"}) {
+  for (const std::string_view key : {"tokenizer.ggml.padding_token_id", "tokenizer.ggml.cls_token_id", "tokenizer.ggml.mask_token_id"}) {
     MEKIK_TRY(ignored, optional_id(metadata, key, n));
     static_cast<void>(ignored);
   }
   MEKIK_TRY(add_bos, optional_bool(metadata, "tokenizer.ggml.add_bos_token", defaults.add_bos && vocabulary.bos >= 0));
-  MEKIK_TRY(add_eos, optional_bool(metadata, "tokenizer.ggml.add_eos_token", false));
+  MEKIK_TRY(add_eos, optional_bool(metadata, "tokenizer.ggml.add_eos_token", defaults.add_eos && vocabulary.eos >= 0));
+  MEKIK_TRY(add_sep, optional_bool(metadata, "tokenizer.ggml.add_sep_token", defaults.add_sep && vocabulary.sep >= 0));
   MEKIK_TRY(add_space_prefix, optional_bool(metadata, "tokenizer.ggml.add_space_prefix", defaults.add_space_prefix));
   if (add_bos && vocabulary.bos < 0) return invalid("tokenizer.ggml.add_bos_token is true, but there is no tokenizer.ggml.bos_token_id");
   if (add_eos && vocabulary.eos < 0) return invalid("tokenizer.ggml.add_eos_token is true, but there is no tokenizer.ggml.eos_token_id");
+  if (add_sep && vocabulary.sep < 0)
+    return invalid("tokenizer.ggml.add_sep_token is true, but there is no tokenizer.ggml.seperator_token_id");
   vocabulary.add_bos = add_bos;
+  vocabulary.add_sep = add_sep;
   vocabulary.add_eos = add_eos;
   vocabulary.add_space_prefix = add_space_prefix;
   return vocabulary;

@@ -17,8 +17,8 @@ struct Vocabulary {
   TextIndex by_token;
   std::vector<TokenType> types;
   std::vector<float> scores;  // empty when the file has none
-  std::int32_t bos = -1, eos = -1, eot = -1, eom = -1, unknown = -1;
-  bool add_bos = false, add_eos = false, add_space_prefix = false;
+  std::int32_t bos = -1, eos = -1, eot = -1, eom = -1, unknown = -1, sep = -1;
+  bool add_bos = false, add_eos = false, add_sep = false, add_space_prefix = false;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(types.size()); }
   TokenType type(std::int32_t id) const { return types[static_cast<std::size_t>(id)]; }
@@ -26,7 +26,7 @@ struct Vocabulary {
 
 // What the file leaves to the kind of tokenizer when it has no such key.
 struct VocabularyDefaults {
-  bool add_bos = false, add_space_prefix = false, needs_scores = false;
+  bool add_bos = false, add_eos = false, add_sep = false, add_space_prefix = false, needs_scores = false;
 };
 
 // Errors name the key, the index and the value. Tokens are distinct, of at most 64 KiB, and at most 4 Mi of them.

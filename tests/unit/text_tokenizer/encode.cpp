@@ -147,3 +147,19 @@ TEST_CASE("one tokenizer serves many threads") {
   }
   for (const Ids& result : results) CHECK(result == expected);
 }
+
+TEST_CASE("two texts are joined as the metadata asks for, with a type for every id") {
+  auto metadata = test::byte_level();
+  const auto plain = test::make(metadata)->encode_pair("ab", "<|end|>");
+  CHECK(plain.ids.size() == 1 + 7);  // texts are not trusted
+  CHECK(plain.types == Ids(8, 0));
+  metadata["tokenizer.ggml.add_bos_token"] = true;
+  metadata["tokenizer.ggml.add_eos_token"] = true;
+  metadata["tokenizer.ggml.add_sep_token"] = true;
+  CHECK(text::Tokenizer::create(metadata).status().text.find("seperator_token_id") != std::string::npos);
+  metadata["tokenizer.ggml.seperator_token_id"] = 262;
+  const auto tokenizer = test::make(metadata);
+  CHECK(tokenizer->encode_pair("ab", "b").ids == Ids{261, 256, 260, 262, 'b', 260});
+  CHECK(tokenizer->encode_typed("ab", true).ids == Ids{261, 256, 260});
+  CHECK(tokenizer->encode_typed("ab", false).types == Ids{0});
+}
