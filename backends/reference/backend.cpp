@@ -68,7 +68,10 @@ mekik_status compile(mekik_device*, const mekik_program* program, const mekik_li
 
 constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);
 
-const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kFloatKv : nullptr; }
+// The first is what "auto" takes: the oracle rounds nothing unless it is asked to.
+constexpr mekik_kv_form kForms[] = {kFloatKvForms[2], kFloatKvForms[0], kFloatKvForms[1]};
+constexpr mekik_backend_kv kKv{sizeof(mekik_backend_kv), std::size(kForms), sizeof(mekik_kv_form), 0, kForms};
+const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kKv : nullptr; }
 
 constexpr std::array<mekik_option, 0> kOptions{};
 

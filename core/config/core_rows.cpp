@@ -65,7 +65,9 @@ constexpr std::array kCache{
     kSha256,
     number("block_tokens", "32", 1, 4096, "Tokens of a KV block."),
     row("memory", MEKIK_OPT_SIZE, 0, "0", 0, 1e18, nullptr, "Memory for KV blocks and states; 0: planned from what the machine has."),
-    row("kv", MEKIK_OPT_TEXT, 0, "f16", 1, 64, nullptr, "How keys and values are stored: a form that the backend offers."),
+    row("kv", MEKIK_OPT_TEXT, 0, "auto", 1, 64, nullptr,
+        "How keys and values are stored: a form that the backend offers; \"auto\": f32 under F32 weights and where math is exact, else its "
+        "first."),
 };
 constexpr std::array kScheduler{
     kUse,

@@ -63,7 +63,7 @@ struct Pipeline {
   std::vector<std::uint32_t> devices;
   std::uint32_t block_tokens = 32;
   std::uint64_t cache_bytes = 0;  // 0: planned from what the machine has
-  std::string kv = "f16";
+  std::string kv = "auto";
   std::uint32_t max_batch_tokens = 512, max_sequences = 64;
   std::vector<std::string> plugin_load, plugin_dirs;  // [plugins] load, dirs
   std::vector<Setting> settings;                      // all of it, in the order of core_tables()

@@ -104,6 +104,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.peak_load_bytes = backend_plan.peak_load_bytes;
   plan.kv_bytes = kv_bytes(program, limits, backend_plan);
   plan.block_tokens = pipeline.block_tokens;
+  plan.kv = pipeline.kv;
   plan.max_sequences = pipeline.max_sequences;
   plan.max_batch_tokens = pipeline.max_batch_tokens;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
@@ -127,7 +128,7 @@ std::string MemoryPlan::render() const {
   if (kv_bytes > 0)
     row("kv cache", kv_bytes,
         std::to_string(n_blocks) + " blocks of " + std::to_string(block_tokens) + " tokens, " + std::to_string(pool_tokens) +
-            " tokens in all");
+            " tokens in all, in " + kv);
   if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " sequences");
   row("work", work_bytes, "steps of " + std::to_string(max_batch_tokens) + " tokens");
   row("host", host_bytes, "tokenizer, logits, the program itself");

@@ -26,6 +26,7 @@ struct MemoryPlan {
   std::uint32_t n_blocks = 0;  // of the largest group
   std::uint32_t block_tokens = 0, context = 0, max_sequences = 0, max_batch_tokens = 0;
   std::uint64_t pool_tokens = 0;  // that all sequences together can keep
+  std::string kv;                 // the form of keys and values
 
   std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes; }
   std::string render() const;  // a few lines for people

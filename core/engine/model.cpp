@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "config/table.hpp"
 #include "engine/runtime.hpp"
 
 namespace mekik::engine {
@@ -50,7 +52,8 @@ struct Model::Impl {
   Status open_file(plugin::Registry& registry);
   Status open_text();
   Status open_device(plugin::Registry& registry);
-  Status check_kv_form();
+  bool rounds_nothing() const;
+  Status choose_kv_form();
   Status check_components(plugin::Registry& registry);
   Status build(plugin::Registry& registry, const program::Pages& pages);
   program::Supports supports(const program::Program& candidate);
@@ -108,14 +111,30 @@ Status Model::Impl::open_device(plugin::Registry& registry) {
                            "backend " + pipeline.backend.name + ": open");
 }
 
-Status Model::Impl::check_kv_form() {
+// Whether F16 under the keys would be the only rounding: the weights are F32, or the backend is told to compute exactly.
+bool Model::Impl::rounds_nothing() const {
+  const config::Table& options = *pipeline.backend.options;
+  if (options.find("math") != nullptr && options.text("math") == "exact") return true;
+  std::int64_t single = 0, all = 0;
+  for (const program::TensorInfo& tensor : file->meta().tensors) {
+    if (tensor.shape.size() < 2) continue;
+    const std::int64_t values = std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>{});
+    all += values;
+    if (tensor.scheme.empty() && tensor.num == MEKIK_F32) single += values;
+  }
+  return 2 * single > all;
+}
+
+Status Model::Impl::choose_kv_form() {
   const auto* forms =
       component.raw->extension == nullptr ? nullptr : static_cast<const mekik_backend_kv*>(component.raw->extension(MEKIK_BACKEND_KV));
   std::vector<std::string> names;
   for (std::uint32_t i = 0; forms != nullptr && i < forms->n_forms; ++i)
     names.emplace_back(
         reinterpret_cast<const mekik_kv_form*>(reinterpret_cast<const char*>(forms->forms) + std::size_t{i} * forms->form_size)->name);
-  if (std::find(names.begin(), names.end(), pipeline.kv) != names.end()) return {};
+  const auto offered = [&](const std::string& form) { return std::find(names.begin(), names.end(), form) != names.end(); };
+  if (pipeline.kv == "auto" && !names.empty()) pipeline.kv = offered("f32") && rounds_nothing() ? "f32" : names.front();
+  if (offered(pipeline.kv)) return {};
   return config::misconfigured(pipeline, "[cache]", "kv",
                                "the backend " + mekik::quoted(pipeline.backend.name) + " does not store " + mekik::quoted(pipeline.kv) +
                                    "; it stores " + (names.empty() ? "no state" : join(names, ", ")));
@@ -185,7 +204,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   MEKIK_CHECK_OK(about(path, m.open_file(registry)));
   MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));
-  MEKIK_CHECK_OK(m.check_kv_form());
+  MEKIK_CHECK_OK(m.choose_kv_form());
   MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
   MEKIK_CHECK_OK(m.check_components(registry));
   const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context : m.program.context);

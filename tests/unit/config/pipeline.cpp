@@ -60,7 +60,7 @@ TEST_CASE_METHOD(Fixture, "A model path alone: cpu, none, continuous, standard, 
   CHECK_FALSE(pipeline->draft.has_value());
   CHECK(pipeline->block_tokens == 32);
   CHECK(pipeline->cache_bytes == 0);
-  CHECK(pipeline->kv == "f16");
+  CHECK(pipeline->kv == "auto");
   CHECK(pipeline->max_batch_tokens == 512);
   CHECK(pipeline->max_sequences == 64);
   const ServerUse& server = pipeline->server;

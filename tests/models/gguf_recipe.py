@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Finds out what llama.cpp's converter does with the tiny folders, and writes it down as tiny/NAME/gguf.json, for gguf_twin.py.
+
+    python gguf_recipe.py LLAMA_CPP [NAME...] [--missing]       LLAMA_CPP: a checkout; needs torch and transformers
+
+The converter is run on a copy of the folder whose weights are numbered: the values in its tensors then say which weight each of them was. The
+tokenizer is left out; the metadata of the model is kept as it is.
+"""
+import argparse
+import json
+import logging
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+
+import gguf_twin
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TINY = os.path.join(HERE, "tiny")
+STEP = 4  # between numbers, so that what is added to a weight can be seen
+
+
+def loops_of(indices):
+    """(start, [[count, step], ...]) of flat indices, or None where they are no nest of loops."""
+    loops = []
+    while len(indices) > 1:
+        steps = np.diff(indices)
+        odd = np.nonzero(steps != steps[0])[0]
+        count = len(indices) if len(odd) == 0 else int(odd[0]) + 1
+        if len(indices) % count != 0:
+            return None
+        rows = indices.reshape(-1, count)
+        if not (rows - rows[:, :1] == rows[0] - rows[0, 0]).all():
+            return None
+        loops.insert(0, [count, int(steps[0])])
+        indices = rows[:, 0]
+    return int(indices[0]), loops
+
+
+def pieces(indices, owner, starts, names):
+    """Runs of one owner, each as loops; a run that is none is cut where its steps change."""
+    out, at = [], 0
+    cuts = np.concatenate([[0], np.nonzero(np.diff(owner))[0] + 1, [len(owner)]])
+    for begin, end in zip(cuts[:-1], cuts[1:]):
+        at = begin
+        while at < end:
+            size, found = end - at, None
+            while found is None:
+                found = loops_of(indices[at:at + size])
+                size = size if found else size // 2
+            name = names[owner[at]]
+            out.append([name, found[0] - int(starts[owner[at]]), found[1]])
+            at += size
+    return out
+
+
+class Numbered:
+    """A copy of a folder whose weights are numbers: 0, STEP, 2 * STEP, ... through all of its tensors."""
+
+    def __init__(self, folder, to):
+        import torch
+        from safetensors.torch import load_file, save_file
+
+        shutil.copytree(folder, to, dirs_exist_ok=True)
+        self.names, self.starts, count = [], [], 0
+        for part in sorted(str(p) for p in pathlib.Path(to).rglob("*.safetensors")):
+            prefix = os.path.relpath(os.path.dirname(part), to)
+            tensors = load_file(part)
+            for name, value in tensors.items():
+                self.names.append(name if prefix == "." else f"{prefix}/{name}")
+                self.starts.append(count)
+                tensors[name] = (STEP * torch.arange(count + 1, count + 1 + value.numel(), dtype=torch.float32)).reshape(value.shape)
+                count += value.numel()
+            save_file(tensors, part, metadata={"format": "pt"})
+        self.count, self.starts = count, np.array(self.starts)
+        assert STEP * count < 2**24, "more weights than F32 has whole numbers"
+
+    def row(self, values):
+        """How a converted tensor comes from the weights, or None where it does not."""
+        flat = np.asarray(values, np.float64).reshape(-1)
+        if not np.isfinite(flat).all() or (flat < STEP).any() or (flat % STEP != flat[0] % STEP).any() or flat[0] % STEP not in (0, 1):
+            return None
+        indices = (flat // STEP).astype(np.int64) - 1
+        if indices.max() >= self.count:
+            return None
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        parts = pieces(indices, owner, self.starts, self.names)
+        whole = len(parts) == 1 and parts[0][1:] == [0, [[len(flat), 1]]]
+        row = {"from": parts[0][0] if whole else parts}
+        return {**row, "value": "1 + w"} if flat[0] % STEP == 1 else row
+
+
+def convert(llama, folder, out, kind, dense):
+    """Runs the converter without a tokenizer. Returns None where it does not know the family."""
+    import gguf
+    from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
+
+    logging.disable(logging.WARNING)
+    architecture = get_model_architecture(ModelBase.load_hparams(pathlib.Path(folder), False), ModelType.TEXT)
+    try:
+        model_class = get_model_class(architecture)
+    except NotImplementedError:
+        return None
+    made = type(model_class.__name__, (model_class,), {"set_vocab": lambda self: None, "model_arch": model_class.model_arch})
+    types = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTLY_F16, "BF16": gguf.LlamaFileType.MOSTLY_BF16}
+    made(pathlib.Path(folder), types[kind], pathlib.Path(out), eager=True, sentence_transformers_dense_modules=dense).write()
+    return gguf.GGUFReader(out)
+
+
+def metadata_of(reader):
+    out = {}
+    for key, field in reader.fields.items():
+        if key.startswith(("GGUF.", "tokenizer.", "general.")):
+            continue
+        value = field.contents()
+        out[key] = [float(np.float32(v)) if isinstance(v, float) else v for v in value] if isinstance(value, list) else value
+    return out
+
+
+def by_value(values, weights):
+    """A tensor that is a function of one weight: -exp(w)."""
+    for name, (_, weight) in weights.items():
+        if weight.size == values.size and np.array_equal(-np.exp(weight.reshape(-1)), values.reshape(-1)):
+            return {"from": name, "value": "-exp(w)"}
+    return {"literal": [float(v) for v in values.reshape(-1)]}
+
+
+def recipe(llama, folder):
+    from gguf.quants import dequantize
+
+    weights = gguf_twin.read_safetensors(os.path.join(folder, "model.safetensors"))
+    dtypes = [dtype for dtype, _ in weights.values()]
+    kind = max(set(dtypes), key=dtypes.count)
+    dense = os.path.exists(os.path.join(folder, "modules.json"))
+    with tempfile.TemporaryDirectory() as scratch:
+        reader = convert(llama, folder, os.path.join(scratch, "real.gguf"), kind, dense)
+        if reader is None:
+            return None
+        real = {t.name: (t.tensor_type, np.asarray(dequantize(t.data, t.tensor_type), np.float32).reshape([int(n) for n in t.shape[::-1]])) for t in reader.tensors}
+        numbered = Numbered(folder, os.path.join(scratch, "numbered"))
+        other = convert(llama, os.path.join(scratch, "numbered"), os.path.join(scratch, "numbered.gguf"), "F32", dense)
+        numbers = {t.name: np.asarray(t.data) for t in other.tensors}
+        tensors = []
+        for name, (type_, values) in real.items():
+            row = numbered.row(numbers[name]) or by_value(values, weights)
+            tensors.append({"name": name, "type": type_.name, "shape": list(values.shape), **row})
+        made = {"architecture": reader.fields["general.architecture"].contents(), "metadata": metadata_of(reader), "tensors": tensors}
+    return made
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("llama")
+    arguments.add_argument("names", nargs="*")
+    arguments.add_argument("--missing", action="store_true")
+    given = arguments.parse_args()
+    sys.path[1:1] = [given.llama, os.path.join(given.llama, "gguf-py")]  # its own gguf goes before an installed one
+    for name in sorted(os.listdir(TINY)):
+        folder = os.path.join(TINY, name)
+        if given.names and name not in given.names and name.split("-")[0] not in given.names or given.missing and gguf_twin.there(folder):
+            continue
+        made = recipe(given.llama, folder)
+        if made is None:
+            print(f"{name}: llama.cpp's converter does not know it")
+            continue
+        rows = ",\n".join(json.dumps(row) for row in made["tensors"])
+        with open(os.path.join(folder, "gguf.json"), "w") as file:
+            file.write(f'{{"architecture": {json.dumps(made["architecture"])}, "metadata": {json.dumps(made["metadata"])}, "tensors": [\n{rows}\n]}}\n')
+        print(f"{name}: {len(made['tensors'])} tensors, {sum('literal' in row for row in made['tensors'])} of them literal", flush=True)
+
+
+main()

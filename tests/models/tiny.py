@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Runs the tiny models of tiny/ (made by make.py) and compares logits and greedy tokens with what transformers computes.
+
+    tiny.py [--gguf] [--backend NAME]... [NAME...]        NAME is FAMILY or FAMILY-VARIANT
+
+Each model runs on the reference backend and on the cpu backend, there with math = "exact" and by default, too. The logits of all positions have
+to be within a thousandth of their standard deviation, 24 greedy tokens equal; 16-bit weights by default are held to less. With --gguf the
+models are written as GGUF before (gguf_twin.py). A backend that lacks an operation is named at the end, with what it said; that fails, too.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import gguf  # noqa: F401
+    import numpy as np
+except ImportError:
+    print("skipped: numpy or gguf is not installed (test.sh installs them)")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TINY = os.path.join(HERE, "tiny")
+PROGRAM = os.path.join(os.environ.get("MEKIK_BUILD") or os.path.join(HERE, "..", "..", "build", "release"), "bin", "mekik")
+BOUND = 1e-3  # of the logits' standard deviation
+ROUGH = 2e-2  # 16-bit weights by default: their keys and values are kept in F16
+RUNS = {
+    "reference": ["--set", "backend.use=reference"],
+    "cpu": [],
+    "cpu exact": ["--set", "backend.math=exact"],
+}
+
+
+class Refused(Exception):
+    """The backend lacks an operation."""
+
+
+def mekik(*words):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0 and "does not have" in done.stderr:
+        raise Refused(done.stderr.strip().splitlines()[-1])
+    if done.returncode != 0:
+        raise AssertionError(f"mekik {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def distance(got, expected):
+    got = np.array(got, np.float64).reshape(expected.shape)
+    return float(np.abs(got - expected).max() / expected.std())
+
+
+def decoder(path, expected, settings, rough):
+    tokens = ",".join(map(str, expected["tokens"]))
+    far = distance(mekik("logits", path, "--tokens", tokens, "--all", "--json", *settings)["logits"], expected["logits"])
+    assert far <= (ROUGH if rough else BOUND), f"logits are {far:.1e} standard deviations off"
+    if rough:
+        return far
+    wanted = expected["greedy"].tolist()
+    made = mekik("run", path, "--tokens", tokens, "--max-tokens", str(len(wanted)), "--temperature", "0", "--ignore-eos", "--json", *settings)["tokens"]
+    assert made == wanted, f"greedy tokens are {made}, not {wanted}"
+    return far
+
+
+def check(path, name, run):
+    with open(os.path.join(TINY, name, "config.json")) as file:
+        config = json.load(file)
+    single = (config.get("dtype") or config["torch_dtype"]) == "float32"
+    rough = run == "cpu" and not single
+    return decoder(path, np.load(os.path.join(TINY, name, "expected.npz")), RUNS[run], rough), run + ", 16-bit weights" * rough
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("names", nargs="*")
+    arguments.add_argument("--gguf", action="store_true")
+    arguments.add_argument("--backend", action="append", choices=RUNS)
+    given = arguments.parse_args()
+    names = [n for n in sorted(os.listdir(TINY)) if not given.names or n in given.names or n.split("-")[0] in given.names]
+    start, worst, refused, failed = time.monotonic(), {}, {}, []
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        paths = {n: os.path.join(TINY, n) for n in names}
+        if given.gguf:
+            import gguf_twin
+            paths = {n: gguf_twin.write(p, os.path.join(scratch, n + ".gguf")) for n, p in paths.items() if gguf_twin.there(p)}
+        jobs = {pool.submit(check, path, n, run): (n, run) for n, path in paths.items() for run in given.backend or RUNS}
+        for job in concurrent.futures.as_completed(jobs):
+            name, run = jobs[job]
+            try:
+                far, kind = job.result()
+                worst[kind] = max(worst.get(kind, (0, "")), (far, name))
+            except Refused as why:
+                refused[name, run] = str(why)
+            except Exception as fault:
+                failed.append((name, run))
+                print(f"FAILED  {name} on {run}: {fault}", flush=True)
+    for (name, run), why in sorted(refused.items()):
+        print(f"refused {name} on {run}: {why}")
+    for run, (far, name) in sorted(worst.items()):
+        print(f"{run}: worst logits {far:.1e} standard deviations off ({name})")
+    print(f"{len(jobs)} runs of {len(paths)} models in {time.monotonic() - start:.0f} s, {len(failed)} failed, {len(refused)} refused")
+    sys.exit(1 if failed or refused else 0)
+
+
+main()
