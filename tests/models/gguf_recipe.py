@@ -163,9 +163,13 @@ def main():
         folder = os.path.join(TINY, name)
         if given.names and name not in given.names and name.split("-")[0] not in given.names or given.missing and gguf_twin.there(folder):
             continue
-        made = recipe(given.llama, folder)
+        try:
+            made = recipe(given.llama, folder)
+        except Exception as why:
+            print(f"{name}: the converter cannot: {type(why).__name__}: {str(why)[:200]}")
+            continue
         if made is None:
-            print(f"{name}: llama.cpp's converter does not know it")
+            print(f"{name}: the converter does not know it")
             continue
         rows = ",\n".join(json.dumps(row) for row in made["tensors"])
         with open(os.path.join(folder, "gguf.json"), "w") as file:

@@ -6,7 +6,7 @@
 tiny/FAMILY-VARIANT/ has config.json and model.safetensors, as transformers writes them, and expected.npz: `tokens` (the prompt), `logits` [tokens,
 vocabulary] and `greedy` (24 tokens) of a decoder; `hidden` [tokens, width], `embedding` and `score` of an encoder, where it has them. Everything is
 computed in F32 with sdpa attention from the folder as it was written, so that the spelling of config.json is part of what is tested. The best token of
-each greedy step leads by a hundredth of a standard deviation at least, and five of them differ: a seed that does not do so is passed over.
+each greedy step leads by a hundredth of a standard deviation at least, and some of them differ: a seed that does not do so is passed over.
 """
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ from families.base import BASE
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLES = ["dense", "mixtures", "hybrids", "encoders"]
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-GREEDY, LEAD, LIVELY, SEEDS = 24, 0.01, 5, 40
+GREEDY, LEAD, SEEDS = 24, 0.01, 40
 
 
 class NotTelling(Exception):
@@ -48,19 +48,19 @@ def make_config(family, variant):
     return config_class(**{k: v for k, v in keys.items() if v is not None or k in variant.changes})
 
 
-def randomise(model, seed, gain):
+def randomise(model, seed, variant):
     """Every parameter counts: matrices of about unit gain, norms away from 1 (or 0), biases away from 0."""
     generator = torch.Generator().manual_seed(seed)
-    own = {name: value for name, value in model.state_dict().items() if value.is_floating_point()}
+    own = {name: value for name, value in model.state_dict().items() if value.is_floating_point() and value.dim() > 0}
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
     names = {name: parameter for name, parameter in model.named_parameters()}
     for name, value in own.items():
         noise = torch.randn(value.shape, generator=generator)
         if id(names.get(name)) in embeddings:
-            value.copy_(noise * 0.5)
+            value.copy_(noise * variant.embed)
         elif value.dim() >= 2:
             turned = type(model.get_submodule(name.rpartition(".")[0])).__name__ == "Conv1D"  # GPT-2's [inputs, outputs]
-            value.copy_(noise * gain / value.shape[0 if turned else -1] ** 0.5)
+            value.copy_(noise * variant.gain / value.shape[0 if turned else -1] ** 0.5)
         elif "bias" in name:
             value.copy_(noise * 0.3)
         else:
@@ -104,47 +104,57 @@ def save(model, folder, variant):
         file.write("\n")
 
 
-def greedy(model, prompt, logits):
+def greedy(model, prompt, logits, least):
     """One token after the other, each from the whole sequence: what state must equal."""
     tokens, made, spread = list(prompt), [], float(logits.std())
     for _ in range(GREEDY):
         last = model(torch.tensor([tokens]), use_cache=False).logits[0, -1]
         best, second = last.topk(2).values.tolist()
         if best - second < LEAD * spread:
-            raise NotTelling
+            raise NotTelling(f"a lead of {(best - second) / spread:.4f} after {len(made)}")
         made.append(int(last.argmax()))
         tokens.append(made[-1])
-    if len(set(made)) < LIVELY:
-        raise NotTelling
+    if len(set(made)) < least:
+        raise NotTelling(f"made {made}")
     return made
 
 
-def expected_of_decoder(folder, family, prompt):
-    model = getattr(transformers, family.model).from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+def load(folder, family):
+    """In F32, with sdpa: eager attention adds ALiBi twice. Models with capped scores have eager attention only."""
+    own = getattr(transformers, family.model)
+    try:
+        return own.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+    except ValueError:
+        return own.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def expected_of_decoder(folder, family, variant, prompt):
+    model = load(folder, family)
     logits = model(torch.tensor([prompt]), use_cache=False).logits[0]
     assert torch.isfinite(logits).all(), folder
-    return dict(logits=logits.numpy(), greedy=np.array(greedy(model, prompt, logits), np.int32))
+    return dict(logits=logits.numpy(), greedy=np.array(greedy(model, prompt, logits, variant.different), np.int32))
 
 
 def make(name, family, variant, to):
     folder = os.path.join(to, name)
-    config = make_config(family, variant)
     for seed in range(variant.seed, variant.seed + SEEDS):
         shutil.rmtree(folder, ignore_errors=True)
+        config = make_config(family, variant)  # anew: saving a model changes it
         model = getattr(transformers, family.model)(config)
-        randomise(model, seed, variant.gain)
+        randomise(model, seed, variant)
         save(model.to(DTYPES[variant.dtype]), folder, variant)
         vocabulary = config.get_text_config().vocab_size
         prompt = np.random.RandomState(seed).randint(3, vocabulary, variant.prompt).tolist()
         try:
-            expected = getattr(family, "expected", expected_of_decoder)(folder, family, prompt)
-        except NotTelling:
+            expected = getattr(family, "expected", expected_of_decoder)(folder, family, variant, prompt)
+        except NotTelling as why:
+            last = why
             continue
         np.savez_compressed(os.path.join(folder, "expected.npz"), tokens=np.array(prompt, np.int32), **expected)
         size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder))
         print(f"{name}: seed {seed}, {size >> 10} KiB", *(f"{key} {value.std():.2f} wide" for key, value in expected.items() if key != "greedy"), flush=True)
         return
-    sys.exit(f"{name}: no seed tells anything; give the variant another gain")
+    raise RuntimeError(f"{name}: no seed tells anything ({last}); give the variant another gain")
 
 
 @torch.no_grad()
@@ -157,13 +167,19 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
+    failed = []
     for name, family in families().items():
         for kind, variant in family.variants.items():
             full = f"{name}-{kind}"
             if given.names and name not in given.names and full not in given.names:
                 continue
             if not given.missing or not os.path.exists(os.path.join(given.to, full, "expected.npz")):
-                make(full, family, variant, given.to)
+                try:
+                    make(full, family, variant, given.to)
+                except Exception as fault:
+                    failed.append(full)
+                    print(f"{full}: {type(fault).__name__}: {str(fault)[:300]}", flush=True)
+    sys.exit(f"failed: {failed}" if failed else 0)
 
 
 main()

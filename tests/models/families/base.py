@@ -15,6 +15,8 @@ class Variant:
     prompt: int = 40                             # tokens; longer than any window
     seed: int = 0
     gain: float = 1.5                            # how wide random matrices are, times 1 / sqrt(inputs)
+    embed: float = 0.5                           # how wide embeddings are
+    different: int = 5                           # tokens among the greedy ones, at least
 
 
 @dataclass
@@ -26,5 +28,5 @@ class Family:
     gguf: str = ""                               # general.architecture of the GGUF twin, where llama.cpp's converter knows the family
 
 
-def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, **changes):
-    return Variant(changes, dtype, v4, drop, prompt, seed, gain)
+def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, **changes):
+    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different)

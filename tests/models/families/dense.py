@@ -1,12 +1,202 @@
 """Dense decoders."""
 from .base import Family, variant
 
-LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+
+def rope(kind="default", theta=10000.0, **keys):
+    return dict(rope_type=kind, rope_theta=theta, **keys)
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+YARN = rope("yarn", 1000.0, factor=4.0, original_max_position_embeddings=32, beta_fast=4.0, beta_slow=0.5)
+LONG = dict(short_factor=[1.0, 1.1, 1.2, 1.4, 1.7, 2.0], long_factor=[1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def longrope(original, factors=LONG, **keys):
+    return dict(original_max_position_embeddings=original,
+                rope_parameters=rope("longrope", original_max_position_embeddings=original, **factors, **keys))
+
+
+def per_kind(full, sliding):
+    return dict(full_attention=full, sliding_attention=sliding)
+
+
+def layers(pattern):
+    return ["full_attention" if kind == "f" else "sliding_attention" for kind in pattern]
+
 
 FAMILIES = {
-    "llama": Family("LlamaConfig", "LlamaForCausalLM", gguf="llama", variants=dict(
+    "llama": Family("LlamaConfig", "LlamaForCausalLM", variants=dict(
         plain=variant("F32"),
         llama3=variant(rope_parameters=LLAMA3, tie_word_embeddings=True, attention_bias=True, mlp_bias=True),
-        linear=variant("F16", v4=True, num_key_value_heads=4, head_dim=None, rope_parameters=dict(rope_type="linear", rope_theta=1000.0, factor=4.0)),
+        linear=variant("F16", v4=True, num_key_value_heads=4, head_dim=None, rope_parameters=rope("linear", 1000.0, factor=4.0)),
+        yarn=variant(num_key_value_heads=1, rope_parameters=YARN),
+        dynamic=variant(v4=True, rope_parameters=rope("dynamic", factor=2.0), rms_norm_eps=1e-5, hidden_act="gelu"),
+    )),
+    "mistral": Family("MistralConfig", "MistralForCausalLM", variants=dict(
+        window=variant("F32", sliding_window=7),
+        v4=variant(v4=True, sliding_window=None, tie_word_embeddings=True, num_key_value_heads=4, head_dim=None),
+    )),
+    "ministral": Family("MinistralConfig", "MinistralForCausalLM", variants=dict(
+        mixed=variant(num_hidden_layers=3, sliding_window=9, layer_types=layers("fsf")),
+    )),
+    "ministral3": Family("Ministral3Config", "Ministral3ForCausalLM", variants=dict(
+        scaled=variant(rope_parameters={**YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.4, "mscale": 1.0, "mscale_all_dim": 1.0}),
+        tied=variant(tie_word_embeddings=True, sliding_window=11, num_key_value_heads=1,
+                     rope_parameters={**YARN, "llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 16}),
+    )),
+    "qwen2": Family("Qwen2Config", "Qwen2ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(),
+        window=variant(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=True),
+        yarn=variant("F16", v4=True, rope_parameters=YARN, num_key_value_heads=4),
+        v4window=variant(v4=True, num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
+    )),
+    "qwen3": Family("Qwen3Config", "Qwen3ForCausalLM", variants=dict(
+        plain=variant("F32"),
+        biased=variant(attention_bias=True, tie_word_embeddings=True, rope_parameters=YARN, num_key_value_heads=1),
+        window=variant(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, layer_types=layers("sfs")),
+        v4=variant("F16", v4=True, tie_word_embeddings=True),
+    )),
+    "gemma": Family("GemmaConfig", "GemmaForCausalLM", variants=dict(
+        plain=variant(embed=0.1),
+        mqa=variant(embed=0.1, v4=True, num_key_value_heads=1, head_dim=16),
+    )),
+    "gemma2": Family("Gemma2Config", "Gemma2ForCausalLM", common=dict(sliding_window=7), variants=dict(
+        plain=variant(embed=0.3, different=2, query_pre_attn_scalar=12),
+        scalar=variant(embed=0.3, different=2, query_pre_attn_scalar=24, attn_logit_softcapping=4.0, final_logit_softcapping=3.0, num_hidden_layers=3),
+        v4=variant("F16", embed=0.3, different=2, v4=True, query_pre_attn_scalar=12, attn_logit_softcapping=None, final_logit_softcapping=None),
+    )),
+    "gemma3": Family("Gemma3TextConfig", "Gemma3ForCausalLM", common=dict(sliding_window=7), variants=dict(
+        plain=variant("F32", embed=0.1, num_hidden_layers=6, query_pre_attn_scalar=12),
+        scaled=variant(embed=0.1, num_hidden_layers=3, layer_types=layers("sfs"), query_pre_attn_scalar=20, final_logit_softcapping=5.0,
+                       rope_parameters=per_kind(rope("linear", 1000.0, factor=8.0), rope(theta=100.0))),
+        v4=variant(embed=0.1, v4=True, num_hidden_layers=7, query_pre_attn_scalar=12, num_key_value_heads=1),
+    )),
+    "phi": Family("PhiConfig", "PhiForCausalLM", common=dict(head_dim=None, hidden_size=48), variants=dict(
+        plain=variant(num_key_value_heads=4),
+        normed=variant(v4=True, qk_layernorm=True, rope_parameters=rope(partial_rotary_factor=0.34)),
+    )),
+    "phi3": Family("Phi3Config", "Phi3ForCausalLM", common=dict(head_dim=None, hidden_size=48), variants=dict(
+        plain=variant("F32", sliding_window=9),
+        long=variant(**longrope(32)),
+        short=variant(v4=True, num_key_value_heads=4, tie_word_embeddings=True, **longrope(80)),
+        partial=variant("F16", tie_word_embeddings=True, **longrope(32, {k: v[:4] for k, v in LONG.items()}, partial_rotary_factor=0.7)),
+    )),
+    "stablelm": Family("StableLmConfig", "StableLmForCausalLM", common=dict(head_dim=None, hidden_size=64), variants=dict(
+        plain=variant("F32", use_qkv_bias=True),
+        normed=variant(qk_layernorm=True, use_parallel_residual=True, rope_parameters=rope(partial_rotary_factor=0.5)),
+        v4=variant("F16", v4=True, num_key_value_heads=4, tie_word_embeddings=True),
+    )),
+    "olmo": Family("OlmoConfig", "OlmoForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(),
+        clipped=variant(v4=True, clip_qkv=0.7, tie_word_embeddings=True, num_key_value_heads=4),
+    )),
+    "olmo2": Family("Olmo2Config", "Olmo2ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(),
+        biased=variant(embed=0.2, gain=2.5, v4=True, attention_bias=True, tie_word_embeddings=True, num_key_value_heads=4),
+    )),
+    "olmo3": Family("Olmo3Config", "Olmo3ForCausalLM", common=dict(head_dim=None, sliding_window=6), variants=dict(
+        plain=variant(num_hidden_layers=4),
+        yarn=variant(num_hidden_layers=3, layer_types=layers("fsf"), rope_parameters=per_kind(YARN, rope(theta=1000.0)), tie_word_embeddings=True),
+    )),
+    "granite": Family("GraniteConfig", "GraniteForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant("F32", embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2),
+        biased=variant(embed=0.05, gain=3.0, different=2, v4=True, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, embedding_multiplier=12, logits_scaling=2.0,
+                       residual_multiplier=0.22, attention_multiplier=0.4),
+    )),
+    "smollm3": Family("SmolLM3Config", "SmolLM3ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(num_hidden_layers=4),
+        mixed=variant(num_hidden_layers=3, no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=7, layer_types=layers("sfs"),
+                      attention_bias=True, mlp_bias=True, tie_word_embeddings=False, rope_parameters=YARN),
+        v4=variant("F16", v4=True, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=7),
+    )),
+    "exaone4": Family("Exaone4Config", "Exaone4ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(num_hidden_layers=4, sliding_window=6, rope_parameters=LLAMA3),
+        full=variant(sliding_window=None, sliding_window_pattern=4, tie_word_embeddings=True, layer_types=layers("ff")),
+        mixed=variant(num_hidden_layers=3, sliding_window=6, layer_types=layers("sfs")),
+    )),
+    "glm": Family("GlmConfig", "GlmForCausalLM", variants=dict(
+        plain=variant(rope_parameters=rope(partial_rotary_factor=0.5)),
+        bare=variant(v4=True, attention_bias=False, head_dim=8, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=1.0)),
+    )),
+    "glm4": Family("Glm4Config", "Glm4ForCausalLM", variants=dict(
+        plain=variant("F32", rope_parameters=rope(partial_rotary_factor=0.5)),
+        biased=variant(v4=True, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=0.34)),
+    )),
+    "cohere": Family("CohereConfig", "CohereForCausalLM", common=dict(head_dim=None, logit_scale=0.3), variants=dict(
+        plain=variant(),
+        normed=variant(v4=True, use_qk_norm=True, attention_bias=True, num_key_value_heads=4),
+    )),
+    "cohere2": Family("Cohere2Config", "Cohere2ForCausalLM", common=dict(head_dim=None, sliding_window=6, logit_scale=0.3), variants=dict(
+        plain=variant(num_hidden_layers=4),
+        mixed=variant(num_hidden_layers=3, layer_types=layers("sfs"), attention_bias=True),
+    )),
+    "nemotron": Family("NemotronConfig", "NemotronForCausalLM", common=dict(head_dim=None, hidden_size=48), variants=dict(
+        plain=variant(),
+        biased=variant(v4=True, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=0.34)),
+    )),
+    "starcoder2": Family("Starcoder2Config", "Starcoder2ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(sliding_window=None),
+        window=variant(v4=True, sliding_window=7, tie_word_embeddings=False, norm_epsilon=1e-4, num_key_value_heads=1),
+        bare=variant(use_bias=False, sliding_window=None),
+    )),
+    "falcon": Family("FalconConfig", "FalconForCausalLM", variants=dict(
+        multiquery=variant("F32", new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False),
+        grouped=variant(v4=True, new_decoder_architecture=True, num_kv_heads=2, bias=False, tie_word_embeddings=False),
+        alibi=variant(new_decoder_architecture=False, multi_query=False, parallel_attn=False, alibi=True, bias=True),
+        one_norm=variant("F16", new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, ffn_hidden_size=40),
+    )),
+    "gpt2": Family("GPT2Config", "GPT2LMHeadModel", variants=dict(
+        plain=variant("F32"),
+        wide=variant(n_inner=40, activation_function="relu", tie_word_embeddings=False),
+        scaled=variant("F16", scale_attn_by_inverse_layer_idx=True, num_hidden_layers=3),
+    )),
+    "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", common=dict(hidden_size=48), variants=dict(
+        plain=variant(),
+        serial=variant(use_parallel_residual=False, rope_parameters=rope(partial_rotary_factor=0.5), hidden_act="gelu_new", tie_word_embeddings=True),
+    )),
+    "gptj": Family("GPTJConfig", "GPTJForCausalLM", variants=dict(
+        plain=variant("F32", rotary_dim=4),
+        wide=variant(rotary_dim=8, n_inner=40, hidden_size=48),
+    )),
+    "gpt_bigcode": Family("GPTBigCodeConfig", "GPTBigCodeForCausalLM", variants=dict(
+        plain=variant(),
+        heads=variant(multi_query=False, tie_word_embeddings=False, n_inner=40),
+    )),
+    "mpt": Family("MptConfig", "MptForCausalLM", common=dict(d_model=32, n_layers=2, n_heads=4, expansion_ratio=2, max_seq_len=128), variants=dict(
+        plain=variant(),
+    )),
+    "bloom": Family("BloomConfig", "BloomForCausalLM", common=dict(hidden_size=32, n_layer=2, n_head=4), variants=dict(
+        plain=variant("F32", gain=3.0),
+        odd=variant(n_head=3, hidden_size=36, tie_word_embeddings=False),
+    )),
+    "apertus": Family("ApertusConfig", "ApertusForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(rope_parameters=LLAMA3),
+        tied=variant(tie_word_embeddings=True, attention_bias=True, rope_parameters=rope()),
+    )),
+    "helium": Family("HeliumConfig", "HeliumForCausalLM", variants=dict(
+        plain=variant(head_dim=8),
+        biased=variant(attention_bias=True, mlp_bias=True, tie_word_embeddings=True, head_dim=8),
+    )),
+    "seed_oss": Family("SeedOssConfig", "SeedOssForCausalLM", variants=dict(
+        plain=variant(),
+        biased=variant(v4=True, attention_bias=False, attention_out_bias=True, mlp_bias=True, tie_word_embeddings=True),
+    )),
+    "hunyuan": Family("HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM", variants=dict(
+        plain=variant(),
+        alpha=variant(v4=True, tie_word_embeddings=True, attention_bias=True, rope_parameters=rope("dynamic", alpha=100.0, factor=1.0)),
+    )),
+    "ernie4_5": Family("Ernie4_5Config", "Ernie4_5ForCausalLM", variants=dict(
+        plain=variant(),
+        biased=variant(v4=True, use_bias=True, tie_word_embeddings=False, head_dim=8),
+    )),
+    "arcee": Family("ArceeConfig", "ArceeForCausalLM", variants=dict(
+        plain=variant(),
+        biased=variant(v4=True, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_parameters=YARN),
+    )),
+    "nanochat": Family("NanoChatConfig", "NanoChatForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(),
+    )),
+    "vaultgemma": Family("VaultGemmaConfig", "VaultGemmaForCausalLM", variants=dict(
+        plain=variant(embed=0.1, sliding_window=7, query_pre_attn_scalar=12),
     )),
 }
