@@ -3,7 +3,7 @@ import os
 import sys
 import zlib
 
-from common import TYPES, dequantize, folder, gguf, np, run, sizes
+from common import dequantize, folder, gguf, np, run, sizes
 
 ROWS, K = 64, 1024
 
@@ -53,7 +53,7 @@ def main():
     importance = (rng.random(K) ** 4 + 1e-3).astype(np.float32)
     bad = []
     with folder() as where:
-        for kind in TYPES:
+        for kind in REFERENCE:
             blocks = encode(where, kind, edge_rows(x))
             if kind in GGML and zlib.crc32(blocks.tobytes()) != GGML[kind]:
                 bad.append(f"{kind}: encode() differs from ggml")

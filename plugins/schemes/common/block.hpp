@@ -6,7 +6,7 @@
 //   kGroups, kSupers                          scales and supers a block
 //   unpack(block, Fields)                     codes, and the members that form() names, of one block
 //   decode(block, float*)                     kElems values, as the format's own tool computes them
-//   encode(const float*, const float*, block) kElems values; importance of each, or nullptr
+//   encode(const float*, const float*, block) kElems values; importance of each, or nullptr. Optional.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -95,8 +95,12 @@ struct BlockScheme {
     });
   }
 
+  static constexpr auto encoder() {
+    if constexpr (requires(const float* x, std::uint8_t* block) { B::encode(x, x, block); }) return &encode;
+    else return nullptr;
+  }
   static constexpr mekik_scheme table{
-      sizeof(mekik_scheme), B::kElems, B::kBytes, 0, nullptr, claims, describe, release, rows, decode, encode};
+      sizeof(mekik_scheme), B::kElems, B::kBytes, 0, nullptr, claims, describe, release, rows, decode, encoder()};
   static constexpr std::array<mekik_option, 0> options{};
 
  private:

@@ -150,13 +150,13 @@ TEST_CASE_METHOD(Stored, "host values are divided by what the file holds") {
 }
 
 TEST_CASE_METHOD(Stored, "a scheme that is not installed is named with its tensor") {
-  add("blk.0.x", kIq2Xs, {256, 2}, 256, 74);
+  add("blk.0.x", kQ8K, {256, 2}, 256, 292);
   add("ints", kI32, {8, 2}, 1, 4);
   program::WeightRecipe weight = recipe(1, 2, 256);
   weight.rows = {{0, 0, 2, 1}};
   const Status missing = open(weight);
   CHECK(missing.text.find("blk.0.x") != std::string::npos);
-  CHECK(missing.text.find("iq2_xs") != std::string::npos);
+  CHECK(missing.text.find("q8_k") != std::string::npos);
   program::WeightRecipe integers = recipe(1, 2, 8);
   integers.rows = {{1, 0, 2, 1}};
   CHECK(open(integers).text.find("neither F32, F16 nor BF16") != std::string::npos);

@@ -13,7 +13,7 @@
 
 namespace mekik::test {
 
-constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kIq2Xs = 17, kI32 = 26;
+constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kQ8K = 15, kI32 = 26;
 
 struct Stored {
   Plugins plugins;
