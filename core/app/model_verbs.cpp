@@ -13,8 +13,8 @@ namespace mekik::app {
 namespace {
 
 const char* num_name(std::uint32_t num) {
-  static constexpr const char* kNames[] = {"?",   "f32",  "f16",  "bf16", "e8m0", "ue4m3", "i8",       "u8",
-                                           "i32", "e4m3", "e5m2", "f64",  "i16",  "i64",   "e8m0_half"};
+  static constexpr const char* kNames[] = {"?",    "f32", "f16", "bf16", "e8m0",      "ue4m3", "i8",  "u8",  "i32", "e4m3",
+                                           "e5m2", "f64", "i16", "i64",  "e8m0_half", "u16",   "u32", "u64", "bool"};
   return num < std::size(kNames) ? kNames[num] : "?";
 }
 
@@ -109,6 +109,10 @@ int run_model(const Arguments& arguments) {
   }
   Status tokenizer = print_summary(*file);
   if (arguments.flag("tensors")) print_tensors(file->meta());
+  if (file->meta().config.is_null()) {
+    std::puts("  page: none, for there is no config.json beside it, which says what the model is");
+    return kSuccess;
+  }
   // What it needs: the page it matches, and whether all of it fits that page.
   auto built = session.pages().build(file->meta(), {});
   const std::string& path = file->meta().path;
@@ -164,8 +168,8 @@ const Verb kCheck{"check",
                   run_check};
 
 const Verb kModel{"model",
-                  "FILE",
-                  "What is in a model file.",
+                  "MODEL",
+                  "What is in a model file or folder.",
                   "mekik model model.gguf --program",
                   [](po::options_description& o) {
                     o.add_options()                                                              //

@@ -135,6 +135,8 @@ Result<const PageSpec*> find_page(const std::map<std::string, PageSpec>& specs, 
   const std::size_t format = format_index(model.format);
   if (format == kNoFormat) return unsupported("no architecture page describes models of format " + mekik::quoted(model.format));
   const std::vector<std::string> names = architectures(model);
+  if (names.empty() && model.config.is_null())
+    return invalid("there is no config.json beside it, which says what the model is; fetch the model's config.json into its folder");
   if (names.empty())
     return invalid(std::string{"the model does not say its architecture ("} +
                    (format == 0 ? "general.architecture" : "architectures in config.json") + ")");
@@ -155,8 +157,8 @@ Result<const PageSpec*> find_page(const std::map<std::string, PageSpec>& specs, 
     std::vector<std::string> known;
     for (const auto& [page_name_, spec] : specs) known.insert(known.end(), spec.matches[format].begin(), spec.matches[format].end());
     const auto near = closest(names[0], known);
-    return unsupported("no architecture page matches " + model.format + " architecture " + mekik::quoted(names[0]) +
-                       (near ? "; the closest is " + mekik::quoted(*near) : std::string{}) + ". A page can be added without a rebuild");
+    return unsupported("no page matches '" + names[0] + "'; pages are TOML: docs/architecture-pages.md" +
+                       (near ? " (the closest is for '" + *near + "')" : std::string{}));
   }
   return invalid("pages " + found[0]->name + " and " + found[1]->name + " both match " + model.format + " architecture " +
                  mekik::quoted(names[0]) + "; name one in [model] page");

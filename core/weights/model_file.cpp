@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 
 namespace mekik::weights {
@@ -22,10 +23,7 @@ Result<std::string> pick_loader(const std::string& path) {
   MEKIK_CHECK_OK(find_path(path).in(path));
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) {
-    if (fs::exists(fs::path{path} / "config.json", error)) return std::string{"safetensors"};
-    return invalid(path + ": is a folder without a config.json, so not a model; name a .gguf file or a model's folder");
-  }
+  if (fs::is_directory(status)) return std::string{"safetensors"};
   if (!fs::is_regular_file(status)) return invalid(path + ": is neither a file nor a folder");
   char head[4] = {};
   std::ifstream file{path, std::ios::binary};
@@ -33,20 +31,29 @@ Result<std::string> pick_loader(const std::string& path) {
   file.read(head, sizeof head);
   const std::string extension = fs::path{path}.extension().string();
   if (std::memcmp(head, "GGUF", 4) == 0 || extension == ".gguf") return std::string{"gguf"};
-  if (extension == ".safetensors") return std::string{"safetensors"};
+  // Those of PyTorch are not read, but their loader knows what to do about them.
+  for (const char* known : {".safetensors", ".json", ".bin", ".pt", ".pth", ".ckpt"})
+    if (extension == known) return std::string{"safetensors"};
   return invalid(path + ": is not a GGUF file, and not a folder with a config.json; name its loader in [model] loader");
 }
 
-// A loader's answer to `key`, parsed. Code::invalid when the file has none.
+// A loader's answer to `key`, parsed. Code::invalid when the file has none; what is there and cannot be read has another code.
 Result<json::value> ask(const mekik_loader& loader, mekik_model_file* raw, const std::string& path, std::string_view key) {
   mekik_str text{};
   MEKIK_CHECK_OK(plugin::to_status(loader.meta(raw, plugin::abi_str(key), &text), {}));
   json::ParseLimits limits;
   limits.bytes = kMaxJson;
-  limits.bare_infinity = key.substr(0, 5) == "file:" || key == "config";
+  limits.duplicate_keys = key == "tokenizer" || key.substr(0, 5) == "file:" || key == "config";  // as the tools that wrote them read them
   auto parsed = json::parse(plugin::view(text), limits);
-  if (!parsed.ok()) return parsed.status().in(path + ": " + std::string{key});
+  if (!parsed.ok()) return internal_error(path + ": " + std::string{key} + ": " + parsed.status().text);
   return parsed;
+}
+
+// The same, but null when the file has none.
+Result<json::value> ask_maybe(const mekik_loader& loader, mekik_model_file* raw, const std::string& path, std::string_view key) {
+  auto found = ask(loader, raw, path, key);
+  if (found.status().code == Code::invalid) return json::value{};
+  return found;
 }
 
 Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader, mekik_model_file* raw, const std::string& path) {
@@ -59,8 +66,9 @@ Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader
     const auto& part = *reinterpret_cast<const mekik_part*>(reinterpret_cast<const char*>(parts) + std::size_t{i} * size);
     if (part.name == nullptr || part.rank < 1 || part.rank > 4)
       return internal_error(path + ": the loader describes a tensor without a name or shape");
-    if (!std::all_of(part.shape, part.shape + part.rank, [](std::int64_t side) { return side > 0; }))
-      return invalid(path + ": tensor " + quoted(part.name) + " is empty");
+    // One without numbers may lie in a file; a page that uses it is told.
+    if (std::any_of(part.shape, part.shape + part.rank, [](std::int64_t side) { return side < 0; }))
+      return internal_error(path + ": the loader describes tensor " + quoted(part.name) + " with a negative size");
     tensors[i] = {part.name, part.scheme != nullptr ? part.scheme : "", part.num, {part.shape, part.shape + part.rank}, part.bytes};
   }
   return tensors;
@@ -87,15 +95,17 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
   MEKIK_TRY(format, ask(*file->loader_, file->raw_, path, "format"));
   if (!format.is_string()) return internal_error(path + ": the loader does not say what format it reads");
   meta.format = format.as_string();
-  MEKIK_TRY(config, ask(*file->loader_, file->raw_, path, "config"));
-  if (!config.is_object()) return invalid(path + ": its configuration is not a JSON object");
+  MEKIK_TRY(config, ask_maybe(*file->loader_, file->raw_, path, "config"));
+  if (!config.is_object() && !config.is_null()) return invalid(path + ": its configuration is not a JSON object");
   meta.config = std::move(config);
   MEKIK_TRY(tensors, tensor_infos(*file->loader_, file->raw_, path));
   meta.tensors = std::move(tensors);
   const ModelFile* self = file.get();
   meta.file = [self](const std::string& other) {
-    auto found = ask(self->loader(), self->raw(), self->meta_.path, "file:" + other);
-    return found.ok() ? std::move(*found) : json::value{};
+    auto found = ask_maybe(self->loader(), self->raw(), self->meta_.path, "file:" + other);
+    if (found.ok()) return std::move(*found);
+    log::warning("model", found.status().text + "; it counts as absent");
+    return json::value{};
   };
   for (const program::TensorInfo& tensor : meta.tensors) file->file_bytes_ += tensor.bytes;
   // Of a single file all of it counts; of a folder or a split model, what its tensors take.
@@ -108,20 +118,7 @@ ModelFile::~ModelFile() {
   if (raw_ != nullptr) loader_->close(raw_);
 }
 
-Result<json::value> ModelFile::tokenizer() const {
-  mekik_str text{};
-  const mekik_status code = loader_->meta(raw_, plugin::abi_str("tokenizer"), &text);
-  if (code == MEKIK_E_INVALID) {
-    plugin::take_failure();
-    return json::value{};
-  }
-  MEKIK_CHECK_OK(plugin::to_status(code, {}));
-  json::ParseLimits limits;
-  limits.bytes = kMaxJson;
-  auto parsed = json::parse(plugin::view(text), limits);
-  if (!parsed.ok()) return parsed.status().in(meta_.path + ": tokenizer");
-  return parsed;
-}
+Result<json::value> ModelFile::tokenizer() const { return ask_maybe(*loader_, raw_, meta_.path, "tokenizer"); }
 
 Result<std::string> ModelFile::chat_template() const {
   MEKIK_TRY(found, ask(*loader_, raw_, meta_.path, "template"));

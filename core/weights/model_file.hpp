@@ -16,7 +16,7 @@ class ModelFile {
   // `loader` empty: chosen by the file's kind. Errors begin with the path.
   static Result<std::unique_ptr<ModelFile>> open(plugin::Registry& registry, const std::string& path, const std::string& loader);
   ~ModelFile();
-  const program::ModelMeta& meta() const { return meta_; }
+  const program::ModelMeta& meta() const { return meta_; }  // its config is null when nothing says what the tensors belong to
   // The loader's `tokenizer` object, or null JSON when the file has none.
   Result<json::value> tokenizer() const;
   // The chat template's text; Code::invalid when the file has none.

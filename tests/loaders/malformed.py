@@ -6,6 +6,7 @@ malformed.py PROGRAM [SANITIZER...]: with sanitizers memory is not measured. Exi
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ FAULTS = {
     "truncated_header.gguf": "truncated",
     "truncated_data.gguf": "need 77568 bytes, the file has 73472",
     "missing_tensor.gguf": '"blk.0.ffn_up.weight"',
-    "arch_unknown.gguf": '"nosuch"',
+    "arch_unknown.gguf": "no page matches 'nosuch'",
     "bos_oov.gguf": "bos_token_id is 999999",
     "scores_short.gguf": "scores has 10 entries for 260 tokens",
     "types_short.gguf": "token_type has 10 entries for 260 tokens",
@@ -43,6 +44,25 @@ FAULTS = {
     "byte_token_zz.gguf": '"<0xZZ>"',
     "vocab_short.gguf": "260 entries for 100 tokens",
 }
+# The same of safetensors. The index is tried as it is, and as the index of a folder.
+SHARD_FAULTS = {
+    "hdr_huge.safetensors": "claims a header of 9223372036854775808 bytes",
+    "hdr_over_cap.safetensors": "claims a header of 100000001 bytes; at most 100000000 are read",
+    "hdr_past_eof.safetensors": "claims a header of 5000 bytes, but only 65 follow",
+    "hdr_7bytes.safetensors": "the file has 7 bytes",
+    "hdr_notjson.safetensors": "the header is not valid JSON",
+    "hdr_array.safetensors": "the header is not a JSON object",
+    "hdr_deep.safetensors": "none belongs",
+    "shape_vs_offsets.safetensors": '"t" has the shape [1000, 1000] of F32, which is 4000000 bytes, but its data_offsets cover 4',
+    "shape_overflow.safetensors": '"t" has the shape [4294967296, 4294967296], whose size in bytes does not fit',
+    "offsets_reversed.safetensors": '"t" has data_offsets that end before they begin',
+    "offsets_past_end.safetensors": "is truncated: its tensors need 171 bytes, the file has 159",
+    "offsets_negative.safetensors": '"t" has the negative number -16',
+    "offsets_float.safetensors": '"t" has a number in its data_offsets that is not a whole one',
+    "dtype_unknown.safetensors": '"t" has the dtype "F99"',
+    "index_missing_shard.json": "model-00001-of-00002.safetensors, model-00002-of-00002.safetensors",
+}
+GOOD_SHARDS = ["good.safetensors", "good_unordered.safetensors", "good_padded.safetensors", "good_scalar_empty.safetensors"]
 GOOD = ["good_tiny_llama.gguf", "align_i32.gguf"]  # the second: a documented fallback
 BROKEN_NUMBERS = ["nan_weights.gguf"]
 OF_TOKENIZER = ["bos_oov.gguf", "scores_short.gguf", "types_short.gguf", "byte_token_neg.gguf", "byte_token_zz.gguf", "vocab_short.gguf"]
@@ -144,21 +164,56 @@ def check_numbers(baseline):
         outcome.expect(outcome.code == 1 and len(outcome.lines) == 1 and "NaN" in outcome.err, "expected one line about NaN")
 
 
-def check_other_formats(baseline):
-    """Nothing reads safetensors yet, so all of them are refused by name, the sound ones, too."""
-    for file in sorted(os.listdir(FOLDER)):
-        if not file.endswith(".gguf") and file != "manifest.json":
-            outcome = Outcome("run", os.path.join(FOLDER, file), "--raw", "--prompt", "hi")
+def check_damaged_shards(folder, baseline):
+    for file, fault in SHARD_FAULTS.items():
+        path = os.path.join(FOLDER, file)
+        pipeline = pipeline_of(folder, path)
+        for arguments in (["run", path, "--raw", "--prompt", "hi"], ["check", pipeline], ["serve", pipeline], ["model", path], ["tokenize", path, "--text", "hi"],
+                          ["logits", path, "--tokens", "1"]):
+            expect_refused(Outcome(*arguments), file, fault, baseline)
+        # And as the weights of a folder.
+        name = "model.safetensors.index.json" if file.endswith(".json") else "model.safetensors"
+        inside = os.path.join(folder, file)
+        os.mkdir(inside)
+        shutil.copy(path, os.path.join(inside, name))
+        with open(os.path.join(inside, "config.json"), "w") as config:
+            config.write('{"architectures": ["FooForCausalLM"]}')
+        expect_refused(Outcome("model", inside), name, fault, baseline)
+
+
+def check_good_shards(folder, baseline):
+    """A file alone is looked into; to run, it needs to be said what it is."""
+    for file in GOOD_SHARDS:
+        path = os.path.join(FOLDER, file)
+        with open(path, "rb") as f:
+            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        names = set(header) - {"__metadata__"}
+        outcome = Outcome("model", path, "--tensors", "--json")
+        outcome.expect_end(baseline)
+        outcome.expect(outcome.code == 0 and {t["name"] for t in json.loads(outcome.out)["tensors"]} == names, f"expected the tensors {names}")
+        outcome = Outcome("model", path, "--tensors")
+        outcome.expect(outcome.code == 0 and not outcome.lines and "no config.json" in outcome.out, "expected success")
+        expect_refused(Outcome("run", path, "--raw", "--prompt", "hi"), file, "there is no config.json", baseline)
+        expect_refused(Outcome("tokenize", path, "--text", "hi"), file, "no tokenizer", baseline)
+        # With a config.json beside it, in the folder of a model or not: the architecture is what is wrong.
+        inside = os.path.join(folder, file)
+        os.mkdir(inside)
+        shutil.copy(path, os.path.join(inside, file))
+        with open(os.path.join(inside, "config.json"), "w") as config:
+            config.write('{"architectures": ["FooForCausalLM"], "limit": Infinity}')
+        for named in (inside, os.path.join(inside, file)):
+            outcome = Outcome("run", named, "--raw", "--prompt", "hi")
             outcome.expect_end(baseline)
-            outcome.expect(outcome.code == 1 and len(outcome.lines) == 1 and file in outcome.err, "expected to be refused in one line")
+            outcome.expect(outcome.code == 1 and len(outcome.lines) == 1 and "no page matches 'FooForCausalLM'; pages are TOML: docs/architecture-pages.md" in outcome.lines[0],
+                           "expected that no page matches")
 
 
 def main():
     if not os.path.isdir(FOLDER):
         print(f"skipped: no {FOLDER}")
         return 77
-    listed = {entry["file"] for entry in json.load(open(os.path.join(FOLDER, "manifest.json"))) if entry["file"].endswith(".gguf")}
-    known = set(FAULTS) | set(GOOD) | set(BROKEN_NUMBERS)
+    listed = {entry["file"] for entry in json.load(open(os.path.join(FOLDER, "manifest.json")))}
+    known = set(FAULTS) | set(GOOD) | set(BROKEN_NUMBERS) | set(SHARD_FAULTS) | set(GOOD_SHARDS)
     if listed != known:
         failures.append(f"the manifest and this test differ in {sorted(listed ^ known)}")
     baseline = Outcome("run", os.path.join(FOLDER, GOOD[0]), "--raw", "--prompt", "hi", "--max-tokens", "1").bytes
@@ -166,7 +221,8 @@ def main():
         check_damaged(folder, baseline)
         check_good(folder, baseline)
         check_numbers(baseline)
-        check_other_formats(baseline)
+        check_damaged_shards(folder, baseline)
+        check_good_shards(folder, baseline)
     print("\n".join(failures))
     print(f"{len(known)} files, {len(failures)} failures, a good one takes {baseline >> 20} MiB")
     return 1 if failures else 0

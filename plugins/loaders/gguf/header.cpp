@@ -32,8 +32,7 @@ void check_magic(const File& file) {
   const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(sizeof head, file.bytes()));
   file.read(0, head, count);
   const std::string_view start{head, count};
-  if (start.rfind("version https://git-lfs", 0) == 0)
-    refuse(file, "is a Git LFS pointer, not the model itself; run `git lfs pull` in its repository, or download the file");
+  if (file.is_lfs_pointer()) refuse(file, mekik::loaders::kLfsPointer);
   if (start.substr(0, 4) == "FUGG") refuse(file, "is a big-endian GGUF file; only little-endian ones are read");
   if (start.substr(0, 4) != "GGUF") refuse(file, "is not a GGUF file: it starts with " + shown(start.substr(0, 4)) + ", not \"GGUF\"");
 }

@@ -1,12 +1,6 @@
 #include "reader.hpp"
 
-#include <fcntl.h>
-#include <mekik/plugin.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <mekik/plugin.hpp>
 
@@ -16,41 +10,7 @@ namespace {
 
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
-std::string reason() { return std::strerror(errno); }
-
 }  // namespace
-
-File::File(std::string path) : path_{std::move(path)} {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw mekik::Error{MEKIK_E_IO, path_ + ": cannot be opened: " + reason()};
-  struct stat info {};
-  const bool known = ::fstat(descriptor_, &info) == 0;
-  if (!known || !S_ISREG(info.st_mode)) {
-    ::close(descriptor_);
-    throw mekik::Error{MEKIK_E_IO, path_ + ": is not a regular file"};
-  }
-  bytes_ = static_cast<std::uint64_t>(info.st_size);
-}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void File::read(std::uint64_t at, void* out, std::uint64_t count) const {
-  auto* to = static_cast<char*>(out);
-  while (count > 0) {
-    const std::uint64_t piece = std::min<std::uint64_t>(count, std::uint64_t{1} << 30);
-    const ssize_t got = ::pread(descriptor_, to, piece, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw mekik::Error{MEKIK_E_IO, path_ + ": reading at byte " + std::to_string(at) + " failed: " + reason()};
-    if (got == 0)
-      throw mekik::Error{MEKIK_E_IO, path_ + ": shrank while it was open: it had " + std::to_string(bytes_) + " bytes, now it ends at " +
-                                         std::to_string(at) + "; start again when it is whole"};
-    to += got;
-    at += static_cast<std::uint64_t>(got);
-    count -= static_cast<std::uint64_t>(got);
-  }
-}
 
 Reader::Reader(const File& file) : file_{file}, buffer_{new char[kBuffer]}, capacity_{kBuffer} {}
 

@@ -1,5 +1,4 @@
-// A file read front to back through a small buffer. Reading, not mapping: a file that shrinks becomes an error here, where a
-// mapped one would end the process with SIGBUS.
+// A file read front to back through a small buffer.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,30 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "../common/file.hpp"
+
 namespace mekik_gguf {
 
-// An open regular file; closes itself. Throws mekik::Error with MEKIK_E_IO.
-class File {
- public:
-  explicit File(std::string path);
-  ~File();
-  File(File&& other) noexcept : path_{std::move(other.path_)}, descriptor_{other.descriptor_}, bytes_{other.bytes_} {
-    other.descriptor_ = -1;
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  File& operator=(File&&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::uint64_t bytes() const { return bytes_; }  // when it was opened
-  // Exactly `count` bytes from `at`, or an error. Thread: any.
-  void read(std::uint64_t at, void* out, std::uint64_t count) const;
-
- private:
-  std::string path_;
-  int descriptor_ = -1;
-  std::uint64_t bytes_ = 0;
-};
+using mekik::loaders::File;
 
 // Little-endian values in file order. Each read is checked against the end of the file; `what` is named in the error.
 class Reader {

@@ -91,7 +91,7 @@ TEST_CASE("errors: each") {
        "an expression may be at most 64 deep"},
       {page("eps = \"1e-6\"", "eps = \"1" + std::string(5000, ' ') + "\""), fit, "an expression may have at most 4096 bytes"},
       {page("matches = { gguf = [\"tiny\"] }", "matches = { gguf = [\"tinny\"] }"), fit,
-       "no architecture page matches gguf architecture \"tiny\"; the closest is \"tinny\""},
+       "no page matches 'tiny'; pages are TOML: docs/architecture-pages.md (the closest is for 'tinny')"},
       {page("x = embedding(tokens, embed)", "x = embedding(n, embed)"), fit, "small.toml:22:25: error: unknown symbol \"n\""},
       {page("logits = linear", "logit = linear"), fit, "page small has no output \"logits\"; it has none"},
   };
