@@ -52,7 +52,7 @@ SHARD_FAULTS = {
     "hdr_7bytes.safetensors": "the file has 7 bytes",
     "hdr_notjson.safetensors": "the header is not valid JSON",
     "hdr_array.safetensors": "the header is not a JSON object",
-    "hdr_deep.safetensors": "none belongs",
+    "hdr_deep.safetensors": 'tensor "a" is not described by an object',
     "shape_vs_offsets.safetensors": '"t" has the shape [1000, 1000] of F32, which is 4000000 bytes, but its data_offsets cover 4',
     "shape_overflow.safetensors": '"t" has the shape [4294967296, 4294967296], whose size in bytes does not fit',
     "offsets_reversed.safetensors": '"t" has data_offsets that end before they begin',

@@ -117,7 +117,7 @@ TEST_CASE_METHOD(Fixture, "safetensors: what is wrong with a header is said, wit
       {R"({"a\u0000b":{)" + good + "}}", 16, "control characters"},
       {R"({"t":{"dtype":"F32","shape":[[2]],"data_offsets":[0,16]}})", 16, "holds a list where none belongs"},
       {R"({"t":{"dtype":"F32","shape":{"a":1},"data_offsets":[0,16]}})", 16, "holds an object where none belongs"},
-      {R"({"t":[1]})", 16, "holds a list where none belongs"},
+      {R"({"t":[1]})", 16, R"(tensor "t" is not described by an object)"},
       {R"({"t":null})", 16, R"(tensor "t" is not described by an object)"},
       {R"({"__metadata__":{"a":1}})", 0, "__metadata__ holds something that is not a text"},
       {R"({"t":{)" + good + "}}x", 16, "goes on after its JSON"},

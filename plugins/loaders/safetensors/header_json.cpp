@@ -30,6 +30,7 @@ class Handler {
   bool on_document_end(error_code&) { return true; }
   bool on_object_begin(error_code& error) {
     if (where_ == Where::top) return go(Where::root);
+    if (where_ == Where::metadata) return misplaced(error);
     if (where_ != Where::root) return stop(error, "holds an object where none belongs");
     if (key_ == "__metadata__") return go(Where::metadata);
     fields_ = 0;
@@ -41,7 +42,7 @@ class Handler {
     return go(where_ == Where::root ? Where::top : Where::root);
   }
   bool on_array_begin(error_code& error) {
-    if (where_ == Where::top) return stop(error, "the header is not a JSON object");
+    if (where_ == Where::top || where_ == Where::root || where_ == Where::metadata) return misplaced(error);
     if (where_ != Where::tensor || (key_ != "shape" && key_ != "data_offsets")) return stop(error, "holds a list where none belongs");
     numbers_.clear();
     return go(Where::list);
@@ -91,7 +92,7 @@ class Handler {
     std::string value;
     value.swap(text_);
     if (where_ == Where::metadata) return true;
-    if (where_ == Where::top) return stop(error, "the header is not a JSON object");
+    if (where_ == Where::top || where_ == Where::root || where_ == Where::metadata) return misplaced(error);
     if (where_ != Where::tensor || key_ != "dtype") return stop(error, "holds a text where none belongs");
     const Dtype* dtype = find_dtype(value);
     if (dtype == nullptr) return stop(error, "has the dtype " + shown(value) + "; those that are read: " + dtype_names());
