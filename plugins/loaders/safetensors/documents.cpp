@@ -21,11 +21,6 @@ constexpr std::uint64_t kMaxConfig = std::uint64_t{64} << 20, kMaxTokenizer = st
 [[noreturn]] void refuse(const fs::path& at, const std::string& why) { throw mekik::Error{MEKIK_E_UNSUPPORTED, at.string() + ": " + why}; }
 [[noreturn]] void absent(const std::string& why) { throw mekik::Error{MEKIK_E_INVALID, why}; }
 
-bool exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 // Accepts any JSON and keeps nothing.
 struct Nothing {
   static constexpr std::size_t max_object_size = std::size_t(-1), max_array_size = std::size_t(-1), max_key_size = std::size_t(-1),
@@ -105,7 +100,7 @@ std::string read_utf8(const fs::path& path, std::uint64_t limit) {
   return text;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out;
   append_quoted(out, text);
   return out;
@@ -125,7 +120,7 @@ std::string base64(std::string_view bytes) {
 }
 
 std::optional<boost::json::value> parsed(const fs::path& path) {
-  if (!exists(path)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   return boost::json::parse(read_json(path, kMaxConfig));
 }
 
@@ -181,15 +176,15 @@ std::string Documents::make(const std::string& key) const {
              ": there is no config.json, which says what the model is; fetch the model's config.json into that folder");
     return read_json(folder_.root / "config.json", kMaxConfig);
   }
-  if (key == "template") return quoted(chat_template("default"));
-  if (key.compare(0, 9, "template:") == 0) return quoted(chat_template(key.substr(9)));
+  if (key == "template") return json_text(chat_template("default"));
+  if (key.compare(0, 9, "template:") == 0) return json_text(chat_template(key.substr(9)));
   if (key == "tokenizer") return tokenizer();
   if (key.compare(0, 5, "file:") == 0) {
     const fs::path name{key.substr(5)};
     bool inside = !name.empty() && !name.is_absolute() && key.find('\0') == std::string::npos;
     for (const fs::path& step : name) inside = inside && step != ".." && step != ".";
     if (!inside) absent(folder_.root.string() + ": " + name.string() + " is not a file of the model's folder");
-    if (!exists(folder_.root / name)) absent(folder_.root.string() + ": there is no " + name.string());
+    if (!is_there(folder_.root / name)) absent(folder_.root.string() + ": there is no " + name.string());
     return read_json(folder_.root / name, kMaxConfig);
   }
   absent(folder_.root.string() + ": has no " + key);
@@ -198,7 +193,7 @@ std::string Documents::make(const std::string& key) const {
 std::string Documents::chat_template(const std::string& name) const {
   const bool plain = !name.empty() && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
   const fs::path file = folder_.root / (name == "default" ? "chat_template.jinja" : "additional_chat_templates/" + name + ".jinja");
-  if (plain && exists(file)) return read_utf8(file, kMaxTemplate);
+  if (plain && is_there(file)) return read_utf8(file, kMaxTemplate);
   for (const char* other : {"tokenizer_config.json", "chat_template.json"})
     if (auto found = named_template(folder_.root / other, name)) return std::move(*found);
   absent(folder_.root.string() + ": has no chat template" + (name == "default" ? "" : " called " + mekik::loaders::shown(name)));
@@ -210,23 +205,23 @@ std::string Documents::tokenizer() const {
     out += (out.empty() ? "{\"hf\":{\"" : ",\"") + std::string{key} + "\":" + json;
   };
   const auto in_folder = [&](const char* file) { return folder_.root / file; };
-  const bool whole = exists(in_folder("tokenizer.json"));
+  const bool whole = is_there(in_folder("tokenizer.json"));
   if (whole) add("tokenizer_json", read_json(in_folder("tokenizer.json"), kMaxTokenizer));
   for (const char* file : kSentencePiece) {
-    if (!exists(in_folder(file))) continue;
-    add("sentencepiece_base64", quoted(base64(read_text(in_folder(file), kMaxTokenizer))));
+    if (!is_there(in_folder(file))) continue;
+    add("sentencepiece_base64", json_text(base64(read_text(in_folder(file), kMaxTokenizer))));
     break;
   }
   if (!whole) {  // else they only repeat it
-    if (exists(in_folder("vocab.json"))) add("vocab_json", read_json(in_folder("vocab.json"), kMaxTokenizer));
-    if (exists(in_folder("merges.txt"))) add("merges_txt", quoted(read_utf8(in_folder("merges.txt"), kMaxTokenizer)));
-    if (exists(in_folder("vocab.txt"))) add("vocab_txt", quoted(read_utf8(in_folder("vocab.txt"), kMaxTokenizer)));
+    if (is_there(in_folder("vocab.json"))) add("vocab_json", read_json(in_folder("vocab.json"), kMaxTokenizer));
+    if (is_there(in_folder("merges.txt"))) add("merges_txt", json_text(read_utf8(in_folder("merges.txt"), kMaxTokenizer)));
+    if (is_there(in_folder("vocab.txt"))) add("vocab_txt", json_text(read_utf8(in_folder("vocab.txt"), kMaxTokenizer)));
   }
   if (out.empty())
     absent(folder_.root.string() + ": has no tokenizer; fetch the model's tokenizer.json (or tokenizer.model) into that folder" +
-           (exists(in_folder("tekken.json")) ? "; tekken.json is not read" : ""));
+           (is_there(in_folder("tekken.json")) ? "; tekken.json is not read" : ""));
   for (const Source& source : kAround)
-    if (exists(in_folder(source.file))) add(source.key, read_json(in_folder(source.file), kMaxConfig));
+    if (is_there(in_folder(source.file))) add(source.key, read_json(in_folder(source.file), kMaxConfig));
   return out + "}}";
 }
 

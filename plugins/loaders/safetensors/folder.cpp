@@ -27,11 +27,6 @@ bool ends_with(const std::string& text, const std::string& end) {
 }
 bool starts_with(const std::string& text, const std::string& start) { return text.compare(0, start.size(), start) == 0; }
 
-bool exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 // The files of a folder by name, sorted.
 std::vector<std::string> names_in(const fs::path& root) {
   std::vector<std::string> names;
@@ -104,7 +99,7 @@ void check_name(const fs::path& index, const std::string& name) {
 void require_all(const fs::path& said_by, const fs::path& root, const std::vector<std::string>& shards) {
   std::vector<std::string> missing;
   for (const std::string& shard : shards)
-    if (!exists(root / shard)) missing.push_back(shard);
+    if (!is_there(root / shard)) missing.push_back(shard);
   if (missing.empty()) return;
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
@@ -163,7 +158,7 @@ std::vector<std::string> set_of(const std::string& name) {
 void use_set(Folder& folder, const std::string& member, const std::vector<std::string>& set) {
   const std::size_t head = member.size() - (5 + 4 + 5 + 12);
   const std::string index = (head > 0 ? member.substr(0, head - 1) : std::string{}) + kIndexEnd;
-  if (head > 0 && exists(folder.root / index)) return read_index(folder, index);
+  if (head > 0 && is_there(folder.root / index)) return read_index(folder, index);
   require_all(folder.root / member, folder.root, set);
   folder.shards = set;
 }
@@ -188,13 +183,18 @@ Folder of_directory(const fs::path& root) {
   const std::vector<std::string> names = names_in(root);
   folder.has_config = std::binary_search(names.begin(), names.end(), "config.json");
   if (!folder.has_config) refuse_without_config(root, names);
-  if (exists(root / "model.safetensors")) folder.shards = {"model.safetensors"};
-  else if (exists(root / "model.safetensors.index.json")) read_index(folder, "model.safetensors.index.json");
+  if (is_there(root / "model.safetensors")) folder.shards = {"model.safetensors"};
+  else if (is_there(root / "model.safetensors.index.json")) read_index(folder, "model.safetensors.index.json");
   else use_what_is_there(folder, names);
   return folder;
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
 
 std::string read_text(const fs::path& path, std::uint64_t limit) {
   const mekik::loaders::File file{path.string()};
@@ -218,7 +218,7 @@ Folder find_model(const std::string& given) {
            "transformers writes");
   Folder folder;
   folder.root = root;
-  folder.has_config = exists(root / "config.json");
+  folder.has_config = is_there(root / "config.json");
   if (ends_with(name, ".json")) read_index(folder, name);
   else if (const auto set = set_of(name); set.size() > 1) use_set(folder, name, set);
   else folder.shards = {name};

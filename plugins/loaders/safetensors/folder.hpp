@@ -20,6 +20,8 @@ struct Folder {
 // `path`: a folder, a .safetensors file in it, or its index. Throws mekik::Error with what is missing and what to do.
 Folder find_model(const std::string& path);
 
+bool is_there(const fs::path& path);  // and may be looked at
+
 // The whole of a file, at most `limit` bytes. Throws mekik::Error; a Git LFS pointer is refused by name.
 std::string read_text(const fs::path& path, std::uint64_t limit);
 
