@@ -61,7 +61,7 @@ std::string other_model(const fs::path& root, const std::vector<std::string>& na
   if (has("adapter_config.json"))
     return "is an adapter (LoRA), not a model; merge it into its base model (peft: merge_and_unload) and save that";
   if (const auto gguf = those(names, [](const std::string& n) { return ends_with(n, ".gguf"); }); !gguf.empty())
-    return "holds GGUF files: name one of them, " + (root / gguf[0]).string();
+    return "holds no config.json, but GGUF files: name one of them, " + (root / gguf[0]).string();
   if (has("params.json"))
     return "is in Mistral's own layout (params.json); fetch the files for transformers, config.json and model*.safetensors";
   if (has("model_index.json")) return "is a pipeline of several models (model_index.json); name the folder of its language model";
