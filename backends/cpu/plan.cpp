@@ -52,8 +52,8 @@ class Planner {
       const std::string name = "\"" + std::string{program_.name(i)} + "\"";
       if (t.role == MEKIK_ROLE_WEIGHT && t.form == nullptr) throw Error{MEKIK_E_INVALID, "weight " + name + " has no form"};
       if (t.role == MEKIK_ROLE_SLOT) throw Error{MEKIK_E_UNSUPPORTED, "slot " + name + ": the backend cpu has no recurrent states"};
-      const bool known = program_.name(i) == "logits" || program_.name(i) == "hidden";
-      if (t.role == MEKIK_ROLE_OUTPUT && (!known || (t.shape[0] != MEKIK_DIM_ROWS && t.shape[0] != MEKIK_DIM_SEQS)))
+      if (t.role == MEKIK_ROLE_OUTPUT &&
+          (!is_output_name(program_.name(i)) || (t.shape[0] != MEKIK_DIM_ROWS && t.shape[0] != MEKIK_DIM_SEQS)))
         throw Error{MEKIK_E_UNSUPPORTED, "output " + name + " is not known"};
       if (t.role == MEKIK_ROLE_INPUT && (t.rank != 1 || t.shape[0] != (program_.name(i) == "rows" ? MEKIK_DIM_ROWS : MEKIK_DIM_TOKENS)))
         throw Error{MEKIK_E_INVALID, "input " + name + " does not have its shape"};

@@ -51,6 +51,7 @@ class BatchCheck {
     }
     need(!uses(MEKIK_USE_SPANS) || b_.spans != nullptr, "SPANS without spans");
     need(!uses(MEKIK_USE_TREE) || b_.tree != nullptr, "TREE without tree");
+    need(!uses(MEKIK_USE_TYPES) || b_.token_types != nullptr, "TYPES without token_types");
   }
 
   void sequences() const {
@@ -69,7 +70,11 @@ class BatchCheck {
   }
 
   const std::int32_t* input(std::string_view name) const {
-    return name == "tokens" ? b_.token_ids : name == "positions" ? b_.positions : name == "rows" ? b_.rows : nullptr;
+    return name == "tokens"        ? b_.token_ids
+           : name == "positions"   ? b_.positions
+           : name == "rows"        ? b_.rows
+           : name == "token_types" ? b_.token_types
+                                   : nullptr;
   }
   std::uint64_t count(std::string_view name) const { return name == "rows" ? b_.n_rows : b_.n_tokens; }
 
@@ -79,7 +84,7 @@ class BatchCheck {
     if (program_.tensor(root).role != MEKIK_ROLE_INPUT) return;
     const std::string_view name = program_.name(root);
     const std::int32_t* values = input(name);
-    if (name == "segments" || name == "token_types")
+    if (name == "segments" || (name == "token_types" && !uses(MEKIK_USE_TYPES)))
       return need(name == "segments" ? b_.n_seqs <= bound : bound > 0, where + ": " + std::string{name} + " out of range");
     need(values != nullptr || count(name) == 0, std::string{name} + " is missing");
     for (std::uint64_t i = 0; i < count(name); ++i) {

@@ -94,7 +94,7 @@ void Exec::bind(const mekik_batch& b) {
                                : name == "positions"   ? b.positions
                                : name == "rows"        ? b.rows
                                : name == "segments"    ? segments_.data()
-                               : name == "token_types" ? token_types_.data()
+                               : name == "token_types" ? ((b.uses & MEKIK_USE_TYPES) != 0 ? b.token_types : token_types_.data())
                                                        : nullptr;
     memory_.places[i].data = const_cast<std::int32_t*>(data);  // only read: inputs are never results
   }

@@ -11,7 +11,7 @@
 namespace mekik::reference_backend {
 
 inline constexpr std::uint64_t kUses =
-    MEKIK_USE_TREE | MEKIK_USE_STATE_OUT | MEKIK_USE_EMBEDS | MEKIK_USE_AXES | MEKIK_USE_SPANS | MEKIK_USE_HIDDEN;
+    MEKIK_USE_TREE | MEKIK_USE_STATE_OUT | MEKIK_USE_EMBEDS | MEKIK_USE_AXES | MEKIK_USE_SPANS | MEKIK_USE_HIDDEN | MEKIK_USE_TYPES;
 
 // Calls follow mekik_backend; each throws Error and then has changed nothing.
 class Exec {

@@ -51,8 +51,7 @@ void check_program(const ProgramReader& program) {
   for (std::uint32_t i = 0; i < program.n_tensors(); ++i) {
     const mekik_tensor& t = program.tensor(i);
     if (t.role == MEKIK_ROLE_INPUT) check_input(program, i);
-    if (t.role == MEKIK_ROLE_OUTPUT && (t.shape[0] != MEKIK_DIM_ROWS || (program.name(i) != "logits" && program.name(i) != "hidden")) &&
-        t.shape[0] != MEKIK_DIM_SEQS)
+    if (t.role == MEKIK_ROLE_OUTPUT && (!is_output_name(program.name(i)) || (t.shape[0] != MEKIK_DIM_ROWS && t.shape[0] != MEKIK_DIM_SEQS)))
       throw Error{MEKIK_E_UNSUPPORTED, "output \"" + std::string{program.name(i)} + "\" is not known"};
     if (t.role == MEKIK_ROLE_WEIGHT && t.form == nullptr)
       throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program.name(i)} + "\" has no form"};

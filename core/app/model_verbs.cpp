@@ -1,7 +1,7 @@
 // check, model, logits: what a pipeline and a model file are, and what the model computes.
-#include <charconv>
 #include <cstdio>
 
+#include "app/numbers.hpp"
 #include "app/session.hpp"
 #include "app/verbs.hpp"
 #include "base/json.hpp"
@@ -134,20 +134,18 @@ int run_logits(const Arguments& arguments) {
   const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
   const auto model = session.open(*pipeline);
+  if (const std::string& output = program::output_of(model->program()).name; output != "logits")
+    throw failed(unsupported("the model is run for its " + output +
+                             ", not for logits; `mekik embed` shows that, --set model.task=generate runs "
+                             "it for logits where it has any"));
   session.load(*model);
   // Written as it comes: all rows of a long text are too many to keep as JSON values.
   std::string out = "{\"tokens\":[" + arguments.text("tokens") + "],\"logits\":[";
   bool first = true;
   need(engine::evaluate(*model, tokens, arguments.flag("all"), [&](std::span<const float> row) {
-    out += first ? "[" : ",[";
+    if (!first) out += ',';
     first = false;
-    char number[32];
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) out += ',';
-      if (row[i] - row[i] == 0) out.append(number, std::to_chars(number, number + sizeof number, row[i]).ptr);
-      else out += "null";  // JSON has no infinity and no NaN
-    }
-    out += ']';
+    append_json(row, out);
     std::fwrite(out.data(), 1, out.size(), stdout);
     out.clear();
   }));

@@ -93,6 +93,11 @@ void load(Session& session, Site& site, Turnstile& turnstile) {
   served.template_error = site.model->template_status().text;
   served.context = site.model->context();
   served.vocab = site.model->vocab();
+  served.task = site.model->task();
+  served.vector_size = static_cast<std::uint32_t>(program::output_size(site.model->program()));
+  served.scoring = site.model->scoring();
+  served.score_tokens = site.model->score_tokens();
+  served.pair_template = site.model->pair_template();
   served.max_queue = site.pipeline.server.max_queue;
   for (const config::Use& use : site.pipeline.samplers) served.samplers.push_back(need(session.registry().component("sampler", use)));
   turnstile.pass([&] {

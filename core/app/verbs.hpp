@@ -6,11 +6,11 @@
 
 namespace mekik::app {
 
-extern const Verb kRun, kChat, kServe, kCheck, kPlugins, kDescribe, kSchema, kModel, kTokenize, kDetokenize, kTemplate, kLogits;
+extern const Verb kRun, kChat, kServe, kCheck, kPlugins, kDescribe, kSchema, kModel, kTokenize, kDetokenize, kTemplate, kLogits, kEmbed;
 
 inline const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kRun,    &kChat,  &kServe,    &kCheck,      &kPlugins,  &kDescribe,
-                                            &kSchema, &kModel, &kTokenize, &kDetokenize, &kTemplate, &kLogits};
+  static const std::vector<const Verb*> all{&kRun,   &kChat,     &kServe,      &kCheck,    &kPlugins, &kDescribe, &kSchema,
+                                            &kModel, &kTokenize, &kDetokenize, &kTemplate, &kLogits,  &kEmbed};
   return all;
 }
 

@@ -50,6 +50,14 @@ constexpr std::array kModel{
         "The form to which weights without a form of their own are decoded at load."),
     number("context", "0", 0, 2147483647, "Most tokens of a sequence; 0: what the model and the memory allow."),
     words("name", 0, nullptr, "What /v1/models shows; by default the file's name."),
+    row("task", MEKIK_OPT_CHOICE, 0, "auto", 1, 0, "auto|generate|embed|score",
+        "What the model is run for; auto: what its file says that it was made for."),
+    row("pooling", MEKIK_OPT_CHOICE, 0, "auto", 1, 0, "auto|mean|cls|last",
+        "How an embedding is made of a text's rows; auto: as the file says, or as the page assumes."),
+    words("score_tokens", MEKIK_OPT_LIST, "[]",
+          "task = \"score\" of a model that generates: the tokens for no and for yes, as the vocabulary spells them."),
+    words("pair_template", 0, nullptr,
+          "task = \"score\": the text of a pair, with {query} and {document} in it; by default the file's own, or the tokenizer's pair."),
 };
 constexpr std::array kBackend{
     kUse,

@@ -247,6 +247,10 @@ ModelUse model_of(const Table& table) {
   out.dense = table.text("dense");
   out.context = static_cast<std::uint32_t>(table.i64("context"));
   out.name = table.text("name");
+  out.task = table.text("task");
+  if (const std::string_view pooling = table.text("pooling"); pooling != "auto") out.pooling = pooling;
+  out.score_tokens = table.texts("score_tokens");
+  out.pair_template = table.text("pair_template");
   out.origin = table.find("path")->origin;
   return out;
 }
@@ -318,6 +322,7 @@ Pipeline Loader::extract() {
     if (name == "scheduler") {
       out.scheduler = slot.use;
       out.max_batch_tokens = u32("max_batch_tokens");
+      out.batch_tokens_given = table.find("max_batch_tokens")->given;
       out.max_sequences = u32("max_sequences");
     }
     if (name == "sampler") out.samplers.push_back(slot.use);

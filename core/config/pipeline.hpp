@@ -25,12 +25,16 @@ struct Use {
 };
 
 struct ModelUse {
-  std::string path;           // absolute, or relative to the working directory
-  std::string loader;         // empty: by the file's kind
-  std::string page;           // architecture page by name; empty: by the file
-  std::string dense = "f32";  // the form to which schemes without a form are decoded at load: "f32", "bf16", "f16"
-  std::uint32_t context = 0;  // tokens a sequence may have; 0: the model's own, or what the memory allows
-  std::string name;           // what /v1/models shows; empty: the file's stem
+  std::string path;                       // absolute, or relative to the working directory
+  std::string loader;                     // empty: by the file's kind
+  std::string page;                       // architecture page by name; empty: by the file
+  std::string dense = "f32";              // the form to which schemes without a form are decoded at load: "f32", "bf16", "f16"
+  std::uint32_t context = 0;              // tokens a sequence may have; 0: the model's own, or what the memory allows
+  std::string name;                       // what /v1/models shows; empty: the file's stem
+  std::string task = "auto";              // "generate", "embed", "score"
+  std::string pooling;                    // "mean", "cls", "last"; empty: as the file says
+  std::vector<std::string> score_tokens;  // for no and for yes; empty: the model has a score of its own
+  std::string pair_template;              // with {query} and {document}; empty: the file's
   Origin origin;
 };
 
@@ -65,6 +69,7 @@ struct Pipeline {
   std::uint64_t cache_bytes = 0;  // 0: planned from what the machine has
   std::string kv = "auto";
   std::uint32_t max_batch_tokens = 512, max_sequences = 64;
+  bool batch_tokens_given = false;                    // max_batch_tokens is not the default
   std::vector<std::string> plugin_load, plugin_dirs;  // [plugins] load, dirs
   std::vector<Setting> settings;                      // all of it, in the order of core_tables()
 };

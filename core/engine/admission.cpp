@@ -47,6 +47,19 @@ std::uint32_t Loop::capacity_tokens() const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, UINT32_MAX));
 }
 
+// Whether the model can give what the request wants.
+Status Loop::check_kind(const Request& r) const {
+  if (!r.vector && runtime_.vectors) return unsupported("this model gives vectors, not text; it cannot generate");
+  if (!r.vector) return {};
+  if (!runtime_.vectors && r.probe.empty()) return unsupported("this model generates text and gives no vectors; see model.task");
+  if (runtime_.vectors && !r.probe.empty()) return invalid("probe is for models that generate");
+  for (const auto id : r.probe)
+    if (id < 0 || static_cast<std::uint32_t>(id) >= runtime_.vocab) return invalid("probe names a token outside the vocabulary");
+  if (!r.token_types.empty() && r.token_types.size() != r.prompt.size())
+    return invalid("token_types must be as many as the prompt's tokens");
+  return {};
+}
+
 Status Loop::check(const Request& r) const {
   if (r.prompt.empty()) return invalid("the prompt has no tokens; at least one is needed");
   const auto inside = [this](std::int32_t id) { return id >= 0 && static_cast<std::uint32_t>(id) < runtime_.vocab; };
@@ -54,14 +67,20 @@ Status Loop::check(const Request& r) const {
     if (!inside(r.prompt[i]))
       return invalid("prompt token " + std::to_string(i) + " is " + std::to_string(r.prompt[i]) + ", outside the vocabulary of " +
                      std::to_string(runtime_.vocab) + " tokens");
+  if (auto status = check_kind(r); !status.ok()) return status;
   const auto n = std::to_string(r.prompt.size());
-  const bool only_score = r.score_prompt && r.max_tokens == 0;
-  if (r.prompt.size() + (only_score ? 0 : 1) > runtime_.context)
+  const bool no_answer = r.vector || (r.score_prompt && r.max_tokens == 0);
+  if (r.prompt.size() + (no_answer ? 0 : 1) > runtime_.context)
     return invalid("context length exceeded: the prompt has " + n + " tokens, the context here is " + std::to_string(runtime_.context) +
-                   " tokens, one of them for the answer; shorten the prompt, or see model.context and cache.memory");
+                   " tokens" + (no_answer ? "" : ", one of them for the answer") +
+                   "; shorten the prompt, or see model.context and cache.memory");
+  if (runtime_.whole && r.prompt.size() > runtime_.limits.max_tokens)
+    return invalid("the text has " + n + " tokens, but this model reads a text in one step, which here has at most " +
+                   std::to_string(runtime_.limits.max_tokens) + "; shorten it or raise scheduler.max_batch_tokens");
   if (r.prompt.size() > longest_)
     return invalid("context length exceeded: the prompt has " + n + " tokens, the cache has blocks for " + std::to_string(longest_) +
                    "; shorten the prompt or raise [cache] memory");
+  if (r.vector) return {};
   if (r.max_tokens == 0 && !r.score_prompt) return invalid("max_tokens is 0; at least 1, unless only the prompt is scored");
   if (r.n == 0 || r.n > kMaxAnswers)
     return invalid("n is " + std::to_string(r.n) + "; from 1 to " + std::to_string(kMaxAnswers) + " answers");
@@ -103,10 +122,12 @@ Result<RequestId> Loop::submit(Request request, OnEvent on_event) {
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (std::uint32_t i = 0; i < r.n; ++i) {
     auto s = std::make_unique<Sequence>();
-    auto chain = sample::Chain::create(runtime_.samplers, vocab_, r.sampler_json);
-    if (!chain) return refuse(chain.status());
-    s->chain = std::move(*chain);
-    s->chain.accept(r.prompt, true);
+    if (!r.vector) {
+      auto chain = sample::Chain::create(runtime_.samplers, vocab_, r.sampler_json);
+      if (!chain) return refuse(chain.status());
+      s->chain = std::move(*chain);
+      s->chain.accept(r.prompt, true);
+    }
     s->request = active.get();
     s->index = i;
     s->state = i == 0 ? SequenceState::waiting : SequenceState::following;

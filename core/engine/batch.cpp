@@ -4,12 +4,15 @@
 
 namespace mekik::engine {
 
-void Batch::fill(const std::vector<Part>& parts, std::uint32_t n_groups, bool slots, float* logits) {
+void Batch::fill(const std::vector<Part>& parts, const Runtime& runtime, float* output) {
+  const auto n_groups = static_cast<std::uint32_t>(runtime.groups.size());
+  const bool slots = runtime.slots;
   token_ids_.clear();
   positions_.clear();
   seq_start_.assign(1, 0);
   context_len_.clear();
   rows_.clear();
+  token_types_.clear();
   state_in_.clear();
   state_out_.clear();
   std::size_t max_blocks = 0;
@@ -19,6 +22,8 @@ void Batch::fill(const std::vector<Part>& parts, std::uint32_t n_groups, bool sl
       if (i >= part.tokens - part.n_rows) rows_.push_back(static_cast<std::int32_t>(token_ids_.size()));
       token_ids_.push_back(s.tokens[s.computed + i]);
       positions_.push_back(static_cast<std::int32_t>(s.computed + i));
+      const auto& types = s.request->request.token_types;
+      if (runtime.token_types) token_types_.push_back(s.computed + i < types.size() ? types[s.computed + i] : 0);
     }
     seq_start_.push_back(static_cast<std::int32_t>(token_ids_.size()));
     context_len_.push_back(static_cast<std::int32_t>(s.computed));
@@ -55,7 +60,11 @@ void Batch::fill(const std::vector<Part>& parts, std::uint32_t n_groups, bool sl
   raw_.rows = rows_.data();
   raw_.state_in = slots ? state_in_.data() : nullptr;
   raw_.state_out = slots ? state_out_.data() : nullptr;
-  raw_.logits = rows_.empty() ? nullptr : logits;
+  float*& to = runtime.vectors ? raw_.hidden : raw_.logits;
+  to = rows_.empty() ? nullptr : output;
+  if (runtime.vectors) raw_.uses |= MEKIK_USE_HIDDEN;
+  if (runtime.token_types) raw_.uses |= MEKIK_USE_TYPES;
+  raw_.token_types = runtime.token_types ? token_types_.data() : nullptr;
 }
 
 }  // namespace mekik::engine

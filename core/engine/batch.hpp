@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/runtime.hpp"
 #include "engine/sequence.hpp"
 
 namespace mekik::engine {
@@ -18,13 +19,13 @@ struct Part {
 // Reused from step to step; what get() returns points into it and is good until the next fill().
 class Batch {
  public:
-  // `logits` is [rows][vocab] for all rows of the parts.
-  void fill(const std::vector<Part>& parts, std::uint32_t n_groups, bool slots, float* logits);
+  // `output` is [rows][row_size] for all rows of the parts.
+  void fill(const std::vector<Part>& parts, const Runtime& runtime, float* output);
   const mekik_batch* get() const { return &raw_; }
 
  private:
   mekik_batch raw_{};
-  std::vector<std::int32_t> token_ids_, positions_, seq_start_, context_len_, rows_, state_in_, state_out_;
+  std::vector<std::int32_t> token_ids_, positions_, seq_start_, context_len_, rows_, state_in_, state_out_, token_types_;
   std::vector<std::vector<std::int32_t>> tables_;  // per group [n_seqs][max_blocks]
   std::vector<const std::int32_t*> table_pointers_;
 };

@@ -26,7 +26,12 @@ struct Request {
   std::int32_t logprobs = -1;         // -1: none; else how many of the likeliest per token
   bool score_prompt = false;          // logprobs of the prompt's tokens, too (echo)
   std::optional<std::uint64_t> seed;  // none: a random one
-  std::string sampler_json = "{}";    // fields named like options of a sampler of the chain
+  // The answer is the model's output after the prompt: an embedding, a score, or with `probe` the logits of these tokens. Nothing is
+  // drawn, and what belongs to drawing is not read.
+  bool vector = false;
+  std::vector<std::int32_t> probe;        // of a model that generates
+  std::vector<std::int32_t> token_types;  // of the prompt's tokens, for pairs; empty: all 0
+  std::string sampler_json = "{}";        // fields named like options of a sampler of the chain
   std::int32_t priority = 0;
   std::uint64_t tenant = 0, deadline_ns = 0;  // deadline: a time of the engine's clock, 0: none
   std::string id;                             // for logs and sinks
@@ -67,6 +72,7 @@ struct Event {
   // How many of the last tokens so far are not in the text of the events so far: it is not certain yet, or, with Finish::stop, they
   // are the end token or the stop string. What shows tokens beside the text leaves them out.
   std::uint32_t unsaid = 0;
+  std::vector<float> vector;     // with Request::vector, in its only event
   Finish finish = Finish::none;  // set in the last event of this index
   Status error;                  // with Finish::error
   Usage usage;                   // so far

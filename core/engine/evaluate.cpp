@@ -39,6 +39,9 @@ class Tables {
 
 Status evaluate(Model& model, std::span<const std::int32_t> tokens, bool all, const std::function<void(std::span<const float>)>& on_row) {
   if (tokens.empty()) return invalid("at least one token is needed");
+  const program::Program& program = model.program();
+  const bool vectors = program::output_of(program).name != "logits";
+  if (vectors && all) return unsupported("the model gives one " + program::output_of(program).name + " for all tokens, not a row for each");
   if (tokens.size() > model.context())
     return invalid(std::to_string(tokens.size()) + " tokens are more than the context of " + std::to_string(model.context()) +
                    "; raise model.context or cache.memory, or give fewer");
@@ -49,7 +52,8 @@ Status evaluate(Model& model, std::span<const std::int32_t> tokens, bool all, co
   const mekik_limits& limits = model.limits();
   const std::uint32_t step = all ? std::min(limits.max_tokens, limits.max_rows) : limits.max_tokens;
   Tables tables{model};
-  std::vector<float> logits(std::size_t{all ? step : 1} * model.vocab());
+  const std::size_t size = program::output_size(program);
+  std::vector<float> output(std::size_t{all ? step : 1} * size);
   std::vector<std::int32_t> positions, rows, state_out;
   for (std::uint32_t at = 0; at < tokens.size(); at += step) {
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(step, tokens.size() - at));
@@ -57,7 +61,7 @@ Status evaluate(Model& model, std::span<const std::int32_t> tokens, bool all, co
     positions.resize(n);
     for (std::uint32_t i = 0; i < n; ++i) positions[i] = static_cast<std::int32_t>(at + i);
     rows.clear();
-    for (std::uint32_t i = all ? 0 : n - 1; i < n && (all || last); ++i) rows.push_back(static_cast<std::int32_t>(i));
+    for (std::uint32_t i = all ? 0 : n - 1; i < n && (all || last || vectors); ++i) rows.push_back(static_cast<std::int32_t>(i));
     state_out.assign(n, -1);
     state_out.back() = 0;
     tables.fill(at, at + n);
@@ -78,13 +82,14 @@ Status evaluate(Model& model, std::span<const std::int32_t> tokens, bool all, co
     batch.rows = rows.data();
     batch.state_in = &state_in;
     batch.state_out = state_out.data();
-    batch.logits = logits.data();
+    (vectors ? batch.hidden : batch.logits) = output.data();
+    if (vectors) batch.uses = MEKIK_USE_HIDDEN;
     std::uint64_t ticket = 0;
     MEKIK_CHECK_OK(plugin::to_status(model.backend().submit(model.exec(), &batch, &ticket), "step"));
     mekik_status waited = MEKIK_E_BUSY;
     while (waited == MEKIK_E_BUSY) waited = model.backend().wait(model.exec(), ticket, 1'000'000'000);
     MEKIK_CHECK_OK(plugin::to_status(waited, "step"));
-    for (std::size_t r = 0; r < rows.size(); ++r) on_row(std::span<const float>{logits}.subspan(r * model.vocab(), model.vocab()));
+    for (std::size_t r = 0; r < rows.size() && (last || all); ++r) on_row(std::span<const float>{output}.subspan(r * size, size));
   }
   return {};
 }

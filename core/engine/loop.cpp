@@ -182,11 +182,13 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
   const bool waited = s.state == SequenceState::waiting;
   if (waited) match_cache(s);
   if (runtime_.slots && !s.slot) s.slot = slots_.take();
-  std::uint32_t tokens = std::min({choice.tokens, s.left(), tokens_left});
+  std::uint32_t tokens = std::min({runtime_.whole ? s.left() : choice.tokens, s.left(), tokens_left});
   if (s.scoring()) tokens = std::min(tokens, rows_left);  // each of its tokens reaches the head
   if (rows_left == 0 && tokens == s.left()) --tokens;
   if (runtime_.slots && !s.slot) tokens = 0;
+  if (runtime_.whole && tokens < s.left()) tokens = 0;  // the next step has room for it
   if (tokens > 0) tokens = take_blocks(s, tokens);
+  if (runtime_.whole && tokens < s.left()) tokens = 0;
   if (tokens == 0) {
     if (waited) s.drop_state();
     return {};
@@ -202,11 +204,12 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
       --queued_;
     }
   }
-  return Part{&s, tokens, 0, s.scoring() ? tokens : tokens == s.left() ? 1u : 0u};
+  // A pooled output has a row for every sequence of the step.
+  return Part{&s, tokens, 0, s.scoring() ? tokens : tokens == s.left() || runtime_.vectors ? 1u : 0u};
 }
 
 void Loop::match_cache(Sequence& s) {
-  if (!prefixes_.on() || s.scoring()) return;
+  if (!prefixes_.on() || s.scoring() || runtime_.whole) return;
   const auto found = prefixes_.match(s, now());
   telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), found);
 }
@@ -258,8 +261,8 @@ void Loop::preempt(Sequence& s) {
 Status Loop::run(const std::vector<Part>& parts) {
   std::size_t rows = 0;
   for (const auto& part : parts) rows += part.n_rows;
-  if (logits_.size() < rows * runtime_.vocab) logits_.resize(rows * runtime_.vocab);
-  batch_.fill(parts, static_cast<std::uint32_t>(pools_.size()), runtime_.slots, logits_.data());
+  if (logits_.size() < rows * runtime_.row_size) logits_.resize(rows * runtime_.row_size);
+  batch_.fill(parts, runtime_, logits_.data());
   const auto began = now();
   std::uint64_t ticket = 0;
   MEKIK_CHECK_OK(plugin::to_status(runtime_.backend->submit(runtime_.exec, batch_.get(), &ticket), "backend"));

@@ -63,6 +63,7 @@ class Loop {
   // output.cpp
   void sample(const Part& part);
   void score(const Part& part, std::uint32_t first);
+  void give_vector(const Part& part);
   void sample_row(Sequence& s, std::span<float> row);
   void fork(Sequence& leader, std::span<const float> row);
   bool share_state(const Sequence& leader, Sequence& s);
@@ -74,6 +75,7 @@ class Loop {
   void sweep();
   // admission.cpp
   Status check(const Request& request) const;
+  Status check_kind(const Request& request) const;
   void preempt(Sequence& s);
   std::uint64_t now() const { return runtime_.clock->now_ns(); }
   std::uint32_t blocks_for(std::uint32_t tokens) const {

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kProcessBytes = 16u << 20;      // code, libraries, stacks, buffers of the server: measured, rounded up
 constexpr std::uint64_t kSamplingBytes = 24;            // per token of the vocabulary: copies and weights of the row that is sampled
 constexpr double kMachineShare = 0.85;                  // of the machine may be planned for
+constexpr std::uint32_t kWholeTokens = 8192;            // of a step that must hold whole sequences, where the pipeline says nothing
 constexpr std::uint64_t kDefaultCacheBytes = 1u << 30;  // of a pipeline that names no cache.memory
 
 std::uint32_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
@@ -22,10 +23,10 @@ std::uint32_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
 }
 
 // Blocks that one sequence can hold at once in a group: the whole context, or the window and the step that moves it.
-std::uint32_t most_blocks(const program::StateGroup& group, std::uint32_t context, const config::Pipeline& pipeline) {
+std::uint32_t most_blocks(const program::StateGroup& group, std::uint32_t context, std::uint32_t step, const config::Pipeline& pipeline) {
   const std::uint32_t all = blocks_for(context, pipeline.block_tokens);
   if (group.window == 0) return all;
-  return std::min(all, blocks_for(group.window + pipeline.max_batch_tokens, pipeline.block_tokens) + 1);
+  return std::min(all, blocks_for(group.window + step, pipeline.block_tokens) + 1);
 }
 
 // The most sequences of full length, counted in 1/256, whose blocks fit `bytes`; each group gets blocks in that proportion.
@@ -33,17 +34,23 @@ void share_blocks(std::uint64_t bytes, const program::Program& program, std::uin
                   const mekik_plan& plan, mekik_limits& limits) {
   std::uint64_t one_sequence = 0;
   for (std::size_t g = 0; g < program.groups.size(); ++g)
-    one_sequence += std::uint64_t{most_blocks(program.groups[g], context, pipeline)} * plan.block_bytes[g];
+    one_sequence += std::uint64_t{most_blocks(program.groups[g], context, limits.max_tokens, pipeline)} * plan.block_bytes[g];
   const double sequences =
       std::min(static_cast<double>(pipeline.max_sequences), static_cast<double>(bytes) / static_cast<double>(one_sequence));
   for (std::size_t g = 0; g < program.groups.size(); ++g)
-    limits.n_blocks[g] = static_cast<std::uint32_t>(sequences * most_blocks(program.groups[g], context, pipeline));
+    limits.n_blocks[g] = static_cast<std::uint32_t>(sequences * most_blocks(program.groups[g], context, limits.max_tokens, pipeline));
 }
 
 std::uint64_t kv_bytes(const program::Program& program, const mekik_limits& limits, const mekik_plan& plan) {
   std::uint64_t bytes = 0;
   for (std::size_t g = 0; g < program.groups.size(); ++g) bytes += std::uint64_t{limits.n_blocks[g]} * plan.block_bytes[g];
   return bytes;
+}
+
+// Tokens of a step. Where sequences must come whole it holds the longest.
+std::uint32_t step_tokens(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context) {
+  if (pipeline.batch_tokens_given || !program::needs_whole_sequences(program)) return pipeline.max_batch_tokens;
+  return std::max(pipeline.max_batch_tokens, std::min(context, kWholeTokens));
 }
 
 }  // namespace
@@ -60,7 +67,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
                    mekik_plan& backend_plan, MemoryPlan& plan) {
   limits = {};
   limits.struct_size = sizeof limits;
-  limits.max_tokens = pipeline.max_batch_tokens;
+  limits.max_tokens = step_tokens(pipeline, program, context);
   limits.max_seqs = pipeline.max_sequences;
   limits.max_rows = pipeline.max_sequences;
   limits.max_blocks = blocks_for(context, pipeline.block_tokens);
@@ -73,8 +80,8 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.weight_bytes = backend_plan.weight_bytes;
   plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
   plan.slot_bytes = limits.n_slots * backend_plan.slot_bytes;
-  plan.host_bytes =
-      kProcessBytes + vocab_bytes + program.vocab * (std::uint64_t{limits.max_rows} * sizeof(float) + std::uint64_t{kSamplingBytes});
+  plan.host_bytes = kProcessBytes + vocab_bytes +
+                    program::output_size(program) * (std::uint64_t{limits.max_rows} * sizeof(float) + std::uint64_t{kSamplingBytes});
   const auto budget = static_cast<std::uint64_t>(static_cast<double>(plan.machine_bytes) * kMachineShare);
   const std::uint64_t fixed = plan.total();
   if (fixed >= budget)
@@ -106,7 +113,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.block_tokens = pipeline.block_tokens;
   plan.kv = pipeline.kv;
   plan.max_sequences = pipeline.max_sequences;
-  plan.max_batch_tokens = pipeline.max_batch_tokens;
+  plan.max_batch_tokens = limits.max_tokens;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     plan.n_blocks = std::max(plan.n_blocks, limits.n_blocks[g]);
     if (program.groups[g].window > 0 && program.groups.size() > 1) continue;
@@ -114,6 +121,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   }
   // A sequence can be no longer than the pool.
   plan.context = program.groups.empty() ? context : static_cast<std::uint32_t>(std::min<std::uint64_t>(context, plan.pool_tokens));
+  if (program::needs_whole_sequences(program)) plan.context = std::min(plan.context, limits.max_tokens);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "config/table.hpp"
 #include "engine/runtime.hpp"
+#include "text/pair.hpp"
 
 namespace mekik::engine {
 
@@ -18,6 +19,13 @@ namespace {
 Status about(const std::string& path, Status status) {
   if (status.ok() || status.code == Code::misconfigured || status.text.find(path) != std::string::npos) return status;
   return std::move(status).in(path);
+}
+
+program::Task task_of(const std::string& name) {
+  return name == "generate" ? program::Task::generate
+         : name == "embed"  ? program::Task::embed
+         : name == "score"  ? program::Task::score
+                            : program::Task::automatic;
 }
 
 }  // namespace
@@ -33,6 +41,10 @@ struct Model::Impl {
   std::optional<text::ChatTemplate> chat_template;
   Status template_status;
   program::Program program;
+  program::Task task = program::Task::generate;
+  std::vector<std::int32_t> score_tokens;
+  Scoring scoring;
+  std::string pair_template, file_pair_template;
   std::vector<std::string> notes;
   plugin::Component component;
   mekik_device* device = nullptr;
@@ -55,6 +67,7 @@ struct Model::Impl {
   bool rounds_nothing() const;
   Status choose_kv_form();
   Status check_components(plugin::Registry& registry);
+  Status check_task();
   Status build(plugin::Registry& registry, const program::Pages& pages);
   program::Supports supports(const program::Program& candidate);
 };
@@ -76,6 +89,8 @@ Status Model::Impl::open_text() {
     auto made = text::Tokenizer::create(metadata);
     if (!made) return made.status();
     tokenizer = std::move(*made);
+    const json::value* pair = json::find(metadata, "tokenizer.chat_template.rerank");
+    if (pair != nullptr && pair->is_string()) file_pair_template = std::string_view{pair->get_string()};
   }
   auto source = file->chat_template();
   if (!source) {
@@ -150,6 +165,45 @@ Status Model::Impl::check_components(plugin::Registry& registry) {
   return make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache).status();
 }
 
+// What the program turned out to give, against what the pipeline says of scores and pooling.
+Status Model::Impl::check_task() {
+  const config::ModelUse& use = pipeline.model;
+  const std::string& output = program::output_of(program).name;
+  task = output == "logits"  ? (use.task == "score" ? program::Task::score : program::Task::generate)
+         : output == "score" ? program::Task::score
+                             : program::Task::embed;
+  const auto wrong = [&](const char* key, const std::string& what) { return config::misconfigured(pipeline, "[model]", key, what); };
+  if (task != program::Task::embed && !use.pooling.empty())
+    return wrong("pooling", "the model is not run for embeddings; set task = \"embed\", or leave pooling out");
+  if (task != program::Task::score && !use.pair_template.empty())
+    return wrong("pair_template", "the model is not run for scores; set task = \"score\", or leave it out");
+  pair_template = use.pair_template.empty() && task == program::Task::score ? file_pair_template : use.pair_template;
+  if (!pair_template.empty())
+    if (const Status status = text::check_pair_template(pair_template); !status.ok()) return wrong("pair_template", status.text);
+  if (output == "score") {
+    MEKIK_TRY(how, scoring_of(file->meta(), program::output_size(program)));
+    scoring = how;
+  } else {
+    scoring = {Scoring::Kind::softmax, 1};
+  }
+  if (output != "logits" || task != program::Task::score) {
+    if (use.score_tokens.empty()) return {};
+    return wrong("score_tokens", task == program::Task::score ? "the model has a score of its own; leave score_tokens out"
+                                                              : "the model is not run for scores; set task = \"score\", or leave it out");
+  }
+  if (use.score_tokens.size() != 2)
+    return wrong("score_tokens",
+                 "this model has no score of its own, so two tokens must stand for no and yes: score_tokens = [\"no\", \"yes\"]");
+  if (tokenizer == nullptr) return tokenizer_status;
+  for (const std::string& text : use.score_tokens) {
+    const std::vector<std::int32_t> ids = tokenizer->encode(text, false, true);
+    if (ids.size() != 1)
+      return wrong("score_tokens", mekik::quoted(text) + " is " + std::to_string(ids.size()) + " tokens; it must be one");
+    score_tokens.push_back(ids[0]);
+  }
+  return {};
+}
+
 program::Supports Model::Impl::supports(const program::Program& candidate) {
   const auto view = std::make_shared<program::ProgramView>(candidate, store->forms());  // shared: std::function copies
   return [this, view](std::uint32_t op) { return backend().supports(device, view->get(), op) != 0; };
@@ -160,6 +214,9 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
   options.context = pipeline.model.context;
   options.kv = pipeline.kv;
   options.page = pipeline.model.page;
+  options.outputs.clear();
+  options.task = task_of(pipeline.model.task);
+  options.pooling = pipeline.model.pooling;
   if (const auto all = pages.names(); !options.page.empty() && std::find(all.begin(), all.end(), options.page) == all.end()) {
     const auto near = closest(options.page, all);
     return config::misconfigured(
@@ -183,6 +240,7 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
                          [] { return plugin::take_failure(); }));
   program = std::move(lowered);
   MEKIK_CHECK_OK(program::verify(program).in("internal: the lowered program"));
+  MEKIK_CHECK_OK(check_task());
   for (const std::vector<std::string>& list : {program.assumed, program.notes, store->notes()})
     notes.insert(notes.end(), list.begin(), list.end());
   if (tokenizer != nullptr && tokenizer->size() > program.vocab)
@@ -255,6 +313,10 @@ const text::Tokenizer* Model::tokenizer() const { return impl_->tokenizer.get();
 const Status& Model::tokenizer_status() const { return impl_->tokenizer_status; }
 const text::ChatTemplate* Model::chat_template() const { return impl_->chat_template ? &*impl_->chat_template : nullptr; }
 const Status& Model::template_status() const { return impl_->template_status; }
+program::Task Model::task() const { return impl_->task; }
+const std::vector<std::int32_t>& Model::score_tokens() const { return impl_->score_tokens; }
+const Scoring& Model::scoring() const { return impl_->scoring; }
+const std::string& Model::pair_template() const { return impl_->pair_template; }
 const std::vector<std::string>& Model::notes() const { return impl_->notes; }
 std::uint32_t Model::vocab() const { return static_cast<std::uint32_t>(impl_->program.vocab); }
 std::uint32_t Model::context() const { return impl_->plan.context; }

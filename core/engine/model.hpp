@@ -7,6 +7,7 @@
 #include "base/status.hpp"
 #include "config/pipeline.hpp"
 #include "engine/memory_plan.hpp"
+#include "engine/vectors.hpp"
 #include "plugin/registry.hpp"
 #include "program/page.hpp"
 #include "text/chat_template.hpp"
@@ -26,12 +27,16 @@ class Model {
   const config::Pipeline& pipeline() const;
   const std::string& name() const;
   const MemoryPlan& plan() const;
-  const program::Program& program() const;          // lowered
-  const text::Tokenizer* tokenizer() const;         // nullptr: the file has none
-  const Status& tokenizer_status() const;           // why not
-  const text::ChatTemplate* chat_template() const;  // nullptr: none
-  const Status& template_status() const;            // why not
-  const std::vector<std::string>& notes() const;    // assumed values, decoded tensors, fallbacks
+  const program::Program& program() const;                // lowered
+  program::Task task() const;                             // never automatic
+  const std::vector<std::int32_t>& score_tokens() const;  // for no and yes; empty: the program's output is the score
+  const Scoring& scoring() const;                         // of task score
+  const std::string& pair_template() const;               // with {query} and {document}; empty: the tokenizer's pair
+  const text::Tokenizer* tokenizer() const;               // nullptr: the file has none
+  const Status& tokenizer_status() const;                 // why not
+  const text::ChatTemplate* chat_template() const;        // nullptr: none
+  const Status& template_status() const;                  // why not
+  const std::vector<std::string>& notes() const;          // assumed values, decoded tensors, fallbacks
   std::uint32_t vocab() const;
   std::uint32_t context() const;
 

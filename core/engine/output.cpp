@@ -44,6 +44,7 @@ TokenInfo describe(const sample::LogSoftmax& raw, std::int32_t id, std::int32_t 
 void Loop::sample(const Part& part) {
   auto& s = *part.sequence;
   if (part.n_rows == 0 || s.state == SequenceState::done) return;
+  if (s.request->request.vector) return give_vector(part);
   const std::size_t vocab = runtime_.vocab;
   const std::span<float> rows{logits_.data() + part.first_row * vocab, part.n_rows * vocab};
   if (const auto status = sample::check_logits(rows.last(vocab)); !status.ok()) {
@@ -56,6 +57,24 @@ void Loop::sample(const Part& part) {
   if (s.index == 0 && s.generated() == 0 && s.request->request.n > 1) fork(s, row);
   if (s.request->request.max_tokens == 0) finish(s, Finish::length);
   else sample_row(s, row);
+}
+
+// The row after the whole prompt is the answer.
+void Loop::give_vector(const Part& part) {
+  auto& s = *part.sequence;
+  if (s.left() > 0) return;
+  const std::size_t size = runtime_.row_size;
+  const std::span<const float> row{logits_.data() + part.first_row * size, size};
+  std::vector<float> out(row.begin(), row.end());
+  if (const auto& probe = s.request->request.probe; !probe.empty()) {
+    out.clear();
+    for (const auto id : probe) out.push_back(row[static_cast<std::size_t>(id)]);
+  }
+  if (!std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); }))
+    return fail_parts({part},
+                      internal_error("the model's output holds a number that is not finite; its weights or the backend are broken"));
+  s.vector = std::move(out);
+  finish(s, Finish::stop);
 }
 
 // Log-probabilities of the prompt's own tokens: the row of token i speaks of token i + 1. A part that runs again after a preemption
@@ -207,6 +226,7 @@ void Loop::deliver(Sequence& s, Event& event) {
   auto& request = *s.request;
   const auto time = now();
   event.index = s.index;
+  event.vector = std::move(s.vector);
   if (!s.prompt_told && request.request.score_prompt && request.prompt_logprobs.size() == s.prompt_tokens) {
     event.prompt = request.prompt_logprobs;
     s.prompt_told = true;

@@ -62,6 +62,10 @@ struct Runtime {
   std::uint32_t vocab = 0, context = 0;     // tokens
   std::vector<program::StateGroup> groups;  // at most MEKIK_MAX_GROUPS; limits.n_blocks holds the pool of each
   bool slots = false;                       // the program keeps recurrent states: a slot per sequence
+  std::uint32_t row_size = 0;               // numbers in a row of the output: the vocabulary, or a vector's size
+  bool vectors = false;                     // the output is no logits: a request's answer is its row
+  bool whole = false;                       // a sequence must come in one step
+  bool token_types = false;                 // the program reads them
   const text::Tokenizer* tokenizer = nullptr;
   std::string extra_key;  // what stored blocks depend on besides their tokens and the plan's ids
   // The pipeline's components.

@@ -50,6 +50,7 @@ struct Sequence {
   sample::Chain chain;
   AnswerText text{nullptr, {}, false};
   bool prompt_told = false;
+  std::vector<float> vector;  // with Request::vector, for its event
   std::uint64_t first_token_ns = 0, last_token_ns = 0;
 
   std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }

@@ -24,6 +24,10 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   r.context = model.context();
   r.groups = model.program().groups;
   r.slots = model.program().n_slots > 0;
+  r.row_size = static_cast<std::uint32_t>(program::output_size(model.program()));
+  r.vectors = program::output_of(model.program()).name != "logits";
+  r.whole = program::needs_whole_sequences(model.program());
+  r.token_types = program::reads_input(model.program(), "token_types");
   r.tokenizer = model.tokenizer();
   r.extra_key = model.program().position_key;
   r.metrics = &metrics;

@@ -134,13 +134,36 @@ void Emitter::run_program() {
   if (diagnostics_.ok()) take_outputs(locals);
 }
 
+// The output that a task means, of those that the page gives this model.
+std::string Emitter::output_for(Task task, const std::vector<std::string>& offered) {
+  const auto has = [&](const char* name) { return std::find(offered.begin(), offered.end(), name) != offered.end(); };
+  const auto refuse = [&](const char* what) {
+    wrong(page_.main.origin,
+          "page " + page_.name + " gives this model no " + what + "; it has " + (offered.empty() ? "no output" : join(offered, ", ")));
+  };
+  if (task == Task::automatic)
+    task = has("score") ? Task::score : !has("logits") || (has("embedding") && stored("pooling")) ? Task::embed : Task::generate;
+  if (task == Task::score) {
+    if (has("score")) return "score";
+    if (!has("logits")) refuse("score");
+    return "logits";
+  }
+  // Where a page does not say how it pools, the last row under the head stands for the text.
+  if (task == Task::embed && !has("embedding") && has("hidden") && options_.pooling.empty()) return "hidden";
+  if (task == Task::embed && !has("embedding")) refuse("embedding");
+  if (task == Task::generate && !has("logits")) refuse("logits, so it cannot generate");
+  return task == Task::embed ? "embedding" : "logits";
+}
+
 // Outputs get a buffer of their own, one row for each row asked for.
 void Emitter::take_outputs(std::map<std::string, Datum>& locals) {
   std::vector<std::string> known(std::begin(kOutputs), std::end(kOutputs)), offered;
   known.insert(known.end(), page_.main.outputs.begin(), page_.main.outputs.end());
   for (const std::string& name : known)
     if (locals.count(name) != 0) offered.push_back(name);
-  for (const std::string& name : options_.outputs)
+  std::vector<std::string> wanted = options_.outputs;
+  if (wanted.empty()) guard([&] { wanted.push_back(output_for(options_.task, offered)); });
+  for (const std::string& name : wanted)
     guard([&] {
       const config::Origin at = page_.main.origin;
       const auto found = locals.find(name);

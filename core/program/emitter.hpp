@@ -46,6 +46,7 @@ class Emitter : public ModelReader {
   void run_items(const std::vector<Item>& items, std::map<std::string, Datum>& locals);
   void run_line(const Line& line, std::map<std::string, Datum>& locals);
   void assign(const Line& line, const Target& target, Datum value, std::size_t first_new, std::map<std::string, Datum>& locals);
+  std::string output_for(Task task, const std::vector<std::string>& offered);
   void take_outputs(std::map<std::string, Datum>& locals);
   void check_unused();
   void mark_other_programs();

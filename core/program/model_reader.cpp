@@ -217,7 +217,20 @@ Datum ModelReader::hparam(const std::string& symbol, const config::Origin& used_
   return value;
 }
 
+bool ModelReader::stored(const std::string& symbol) {
+  const HparamRow* row = page_.hparam(symbol);
+  if (row == nullptr) return false;
+  bool of_others = false;
+  if (row->direct) for_each_name(row->direct->root, [&](const Expr& name) { of_others = of_others || stored(name.text); });
+  if (of_others) return true;
+  for (const NameText& name : row->names[format_])
+    for (const std::string& spelled : spell(name, std::nullopt))
+      if (config_value(spelled) != nullptr) return true;
+  return false;
+}
+
 Datum ModelReader::hparam_value(const std::string& symbol, const HparamRow& row, const config::Origin& used_at) {
+  if (symbol == "pooling" && !options_.pooling.empty()) return Datum::of(options_.pooling);
   if (row.direct) return evaluate(*row.direct, {});
   for (const NameText& name : row.names[format_])
     for (const std::string& spelled : spell(name, std::nullopt)) {

@@ -70,6 +70,8 @@ class ModelReader {
     return whole(e, e.root, scope, least, what);
   }
   Datum hparam(const std::string& symbol, const config::Origin& used_at);
+  // Whether the page has this hyperparameter and the file a value for it, or for one that it is computed from.
+  bool stored(const std::string& symbol);
   // The index of the resolved weight; nothing when it is optional and absent. Absent and not optional is a mistake where it `must` be.
   std::optional<std::uint32_t> weight(const std::string& symbol, std::optional<std::int64_t> layer, const config::Origin& used_at,
                                       bool must = true);

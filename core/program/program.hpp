@@ -86,6 +86,9 @@ struct Op {
   config::Origin origin;  // the line of the page, for messages
 };
 
+// What a program is for: logits to draw tokens from, one vector per text, or one score (or several) per text.
+enum class Task { automatic, generate, embed, score };
+
 // A group of STATE tensors that share a block table: layers with the same window.
 struct StateGroup {
   std::uint64_t window = 0;  // 0: all positions are kept
@@ -116,6 +119,14 @@ class ProgramView {
   std::vector<mekik_op> ops_;
   mekik_program raw_{};
 };
+
+// The output that the program has: "logits", "embedding", ...; of a program with several, the first.
+const Tensor& output_of(const Program& program);
+std::uint64_t output_size(const Program& program);  // numbers in a row of it
+// Whether it reads this input of the batch ("token_types").
+bool reads_input(const Program& program, std::string_view name);
+// Whether a sequence must come in one step: attention looks both ways, or a pooled output is made of all of its rows.
+bool needs_whole_sequences(const Program& program);
 
 // The passes. Each is a pure function; `verify` is run after every one of them in tests.
 Program fold(Program program);

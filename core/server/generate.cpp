@@ -12,6 +12,8 @@ namespace mekik::server {
 
 namespace {
 
+constexpr std::size_t kMostVectors = 128;  // requests for vectors that one exchange has in the engine
+
 // The engine's requests of one exchange. Whatever way the coroutine ends, they are cancelled and nothing calls back into it.
 class Running {
  public:
@@ -32,16 +34,22 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  MaybeError submit(std::vector<engine::Request> requests) {
-    std::uint32_t first = 0;
-    for (engine::Request& request : requests) {
-      const std::uint32_t n = request.n;
-      const auto id = engine_.submit(
-          std::move(request), [mailbox = mailbox_, first](const engine::Event& event) { mailbox->push(first + event.index, event); });
+  // Hands requests to the engine in order: all at once, or, where they are many short ones, so many that others find room beside them.
+  // `finished`: how many of those handed over have ended.
+  MaybeError submit(std::vector<engine::Request>& requests, std::uint32_t finished = 0) {
+    for (; next_ < requests.size(); ++next_) {
+      engine::Request& request = requests[next_];
+      const bool patient = request.vector && ids_.size() > finished;
+      if (patient && ids_.size() - finished >= kMostVectors) return std::nullopt;
+      const std::uint32_t n = request.n, first = first_;
+      const auto id =
+          engine_.submit(request, [mailbox = mailbox_, first](const engine::Event& event) { mailbox->push(first + event.index, event); });
       if (!id.ok() && id.status().code == Code::busy && engine_.draining()) return from_status({Code::cancelled, ""}, exchange_.id());
+      if (!id.ok() && id.status().code == Code::busy && patient) return std::nullopt;  // when one of ours ends
       if (!id.ok()) return from_status(id.status(), exchange_.id());
+      request = {};
       ids_.push_back(*id);
-      first += n;
+      first_ += n;
     }
     return std::nullopt;
   }
@@ -56,6 +64,8 @@ class Running {
   engine::Engine& engine_;
   std::shared_ptr<Mailbox> mailbox_;
   std::vector<engine::RequestId> ids_;
+  std::size_t next_ = 0;     // of the requests
+  std::uint32_t first_ = 0;  // choice of that one
   bool gone_ = false;
 };
 
@@ -66,7 +76,8 @@ MaybeError failure(const engine::Event& event, std::string_view id) {
   return from_status(event.error.ok() ? internal_error("the engine gave no reason") : event.error, id);
 }
 
-net::awaitable<void> answer_whole(Exchange& exchange, Running& running, openai::Answer& answer) {
+net::awaitable<void> answer_whole(Exchange& exchange, Running& running, std::vector<engine::Request>& requests, openai::Answer& answer) {
+  std::uint32_t finished = 0;
   while (!answer.done()) {
     const std::vector<Mail> events = co_await running.events();
     if (running.lost()) {
@@ -79,6 +90,11 @@ net::awaitable<void> answer_whole(Exchange& exchange, Running& running, openai::
         co_return;
       }
       answer.collect(mail.choice, mail.event);
+      if (mail.event.finish != engine::Finish::none) ++finished;
+    }
+    if (MaybeError error = running.submit(requests, finished)) {
+      co_await exchange.fail(std::move(*error));
+      co_return;
     }
   }
   Response response;
@@ -152,13 +168,13 @@ net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (
   }
   if (!prepared.logged.empty()) log::info("server", exchange.id() + prepared.logged);
   Running running{exchange, *prepared.served->engine};
-  MaybeError refused = running.submit(std::move(prepared.requests));
+  MaybeError refused = running.submit(prepared.requests);
   if (refused) {
     co_await exchange.fail(std::move(*refused));
     co_return;
   }
   if (prepared.stream) co_await answer_stream(exchange, running, *prepared.answer);
-  else co_await answer_whole(exchange, running, *prepared.answer);
+  else co_await answer_whole(exchange, running, prepared.requests, *prepared.answer);
 }
 
 net::awaitable<void> compute(Exchange& exchange, std::string body, MaybeError (*run)(const openai::Input&, json::object&)) {

@@ -31,7 +31,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void push(std::uint32_t choice, const engine::Event& event) {
     const std::lock_guard lock{mutex_};
     if (io_ == nullptr) return;
-    std::size_t bytes = 256 + event.text.size() + event.prompt.size() * 64;
+    std::size_t bytes = 256 + event.text.size() + event.prompt.size() * 64 + event.vector.size() * sizeof(float);
     for (const engine::TokenInfo& token : event.tokens) bytes += 64 + token.top.size() * 64;
     bytes_ += bytes;
     if (bytes_ > kMaxUnsentBytes) overflowed_ = true;

@@ -67,6 +67,8 @@ Match match_route(const Head& head, const KeyCheck& key);
 // The handlers, one file each in routes/.
 net::awaitable<void> handle_chat_completions(Exchange& exchange, std::string body);
 net::awaitable<void> handle_completions(Exchange& exchange, std::string body);
+net::awaitable<void> handle_embeddings(Exchange& exchange, std::string body);
+net::awaitable<void> handle_rerank(Exchange& exchange, std::string body);
 net::awaitable<void> handle_models(Exchange& exchange, std::string body);
 net::awaitable<void> handle_model(Exchange& exchange, std::string body);
 net::awaitable<void> handle_tokenize(Exchange& exchange, std::string body);

@@ -8,6 +8,8 @@ namespace {
 constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions", false, true, handle_chat_completions},
     {"POST", "/v1/completions", false, true, handle_completions},
+    {"POST", "/v1/embeddings", false, true, handle_embeddings},
+    {"POST", "/v1/rerank", false, true, handle_rerank},
     {"GET", "/v1/models", false, true, handle_models},
     {"GET", "/v1/models/", false, true, handle_model},
     {"POST", "/tokenize", false, true, handle_tokenize},

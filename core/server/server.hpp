@@ -10,6 +10,7 @@
 #include "base/status.hpp"
 #include "config/pipeline.hpp"
 #include "engine/engine.hpp"
+#include "engine/vectors.hpp"
 #include "text/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -26,6 +27,11 @@ struct Served {
   std::string template_error;                         // why there is none, as a sentence; shown to clients, so no paths
   std::uint32_t context = 0, vocab = 0;               // tokens a sequence may have; ids are 0 .. vocab-1
   std::uint32_t max_queue = 256;                      // of the engine: more prompts in one request never fit
+  program::Task task = program::Task::generate;       // what it answers to; never automatic
+  std::uint32_t vector_size = 0;                      // numbers of an embedding
+  engine::Scoring scoring;                            // how a row becomes a score, with
+  std::vector<std::int32_t> score_tokens;             // the tokens that the row consists of, in a model that generates, and
+  std::string pair_template;                          // the form of a pair; empty: the tokenizer's
   std::vector<const mekik_component*> samplers;       // the chain; its option rows are the request's sampler fields
 };
 

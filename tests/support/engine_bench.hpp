@@ -154,7 +154,7 @@ class Bench {
     r.plan.struct_size = sizeof r.plan;
     for (auto& bytes : r.plan.block_bytes) bytes = 1;
     r.limits = limits_of(setup);
-    r.vocab = setup.vocab;
+    r.vocab = r.row_size = setup.vocab;
     r.context = setup.context;
     for (const auto window : setup.windows) r.groups.push_back({window});
     r.slots = setup.slots > 0;

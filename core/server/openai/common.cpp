@@ -109,6 +109,22 @@ const Served* find_model(const std::vector<Served>& models, Fields& fields, Mayb
   return nullptr;
 }
 
+const Served* find_model(const std::vector<Served>& models, program::Task task, Fields& fields, MaybeError& error) {
+  const Served* served = find_model(models, fields, error);
+  if (served == nullptr || served->task == task) return served;
+  const bool generates = served->task == program::Task::generate, embeds = served->task == program::Task::embed;
+  error = ApiError{400,
+                   std::string{"this model is run for "} +
+                       (generates ? "text: /v1/chat/completions and /v1/completions"
+                        : embeds  ? "embeddings: /v1/embeddings"
+                                  : "scores: /v1/rerank") +
+                       "; model.task in its pipeline says for what",
+                   "model",
+                   "wrong_task",
+                   {}};
+  return nullptr;
+}
+
 MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engine::Request& request, AnswerOptions& options,
                        Prepared& out) {
   options.model = served.name;
@@ -129,6 +145,18 @@ MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engi
   fields.apply_policies(kind, options.warnings, out.logged);
   if (fields.error()) return fields.error();
   return read_sampling(fields, kind, served, request);
+}
+
+MaybeError read_vector_fields(Fields& fields, unsigned kind, const Input& input, engine::Request& request, AnswerOptions& options,
+                              Prepared& out) {
+  request.vector = true;
+  request.id = std::string{input.id};
+  request.priority = static_cast<std::int32_t>(
+      fields.integer("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()).value_or(0));
+  fields.apply_policies(kind, options.warnings, out.logged);
+  if (fields.error()) return fields.error();
+  if (const json::object rest = fields.rest(); !rest.empty()) return unknown_field(rest.begin()->key(), known_fields(kind));
+  return std::nullopt;
 }
 
 bool read_tokens(const json::array& from, std::uint32_t vocab, std::vector<std::int32_t>& out) {

@@ -72,7 +72,7 @@ MaybeError prepare_completion(const Input& input, Prepared& out) {
   const auto body = parse_body(input.body, input.max_bytes, error);
   if (!body) return error;
   Fields fields{*body};
-  out.served = find_model(input.models, fields, error);
+  out.served = find_model(input.models, program::Task::generate, fields, error);
   if (out.served == nullptr) return error;
   engine::Request request;
   AnswerOptions options;

@@ -7,7 +7,7 @@ namespace mekik::server::openai {
 
 namespace {
 
-constexpr unsigned kBoth = kChat | kCompletion, kAll = kBoth | kTokenize | kDetokenize;
+constexpr unsigned kBoth = kChat | kCompletion, kVectors = kEmbeddings | kRerank, kAll = kBoth | kTokenize | kDetokenize | kVectors;
 constexpr unsigned kTemplated = kChat | kTokenize;
 
 constexpr FieldRow kRows[] = {
@@ -29,7 +29,7 @@ constexpr FieldRow kRows[] = {
     {"echo", kCompletion, Policy::honoured, "", ""},
     {"ignore_eos", kBoth, Policy::honoured, "", ""},
     {"skip_special_tokens", kBoth, Policy::honoured, "", ""},
-    {"priority", kBoth, Policy::honoured, "", ""},
+    {"priority", kBoth | kVectors, Policy::honoured, "", ""},
     {"tools", kTemplated, Policy::honoured, "", ""},
     {"tool_choice", kChat, Policy::honoured, "", ""},
     {"chat_template_kwargs", kTemplated, Policy::honoured, "", ""},
@@ -38,7 +38,14 @@ constexpr FieldRow kRows[] = {
     {"add_special_tokens", kTokenize, Policy::honoured, "", ""},
     {"return_token_strs", kTokenize, Policy::honoured, "", ""},
     {"tokens", kDetokenize, Policy::honoured, "", ""},
-    {"user", kBoth, Policy::logged, "", ""},
+    {"input", kEmbeddings, Policy::honoured, "", ""},
+    {"encoding_format", kEmbeddings, Policy::honoured, "", ""},
+    {"dimensions", kEmbeddings, Policy::honoured, "", ""},
+    {"query", kRerank, Policy::honoured, "", ""},
+    {"documents", kRerank, Policy::honoured, "", ""},
+    {"top_n", kRerank, Policy::honoured, "", ""},
+    {"return_documents", kRerank, Policy::honoured, "", ""},
+    {"user", kBoth | kVectors, Policy::logged, "", ""},
     {"safety_identifier", kBoth, Policy::logged, "", ""},
     {"response_format", kBoth, Policy::only, R"({"type":"text"})", "answers that follow a schema are not supported yet"},
     {"store", kChat, Policy::only, "false", "answers are not stored here"},

@@ -12,7 +12,7 @@
 
 namespace mekik::server::openai {
 
-enum Kind : unsigned { kChat = 1, kCompletion = 2, kTokenize = 4, kDetokenize = 8 };
+enum Kind : unsigned { kChat = 1, kCompletion = 2, kTokenize = 4, kDetokenize = 8, kEmbeddings = 16, kRerank = 32 };
 
 enum class Policy {
   honoured,  // read by the code of its route

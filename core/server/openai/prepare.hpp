@@ -31,6 +31,8 @@ struct Input {
 };
 MaybeError prepare_chat(const Input& input, Prepared& out);
 MaybeError prepare_completion(const Input& input, Prepared& out);
+MaybeError prepare_embeddings(const Input& input, Prepared& out);
+MaybeError prepare_rerank(const Input& input, Prepared& out);
 MaybeError run_tokenize(const Input& input, json::object& out);
 MaybeError run_detokenize(const Input& input, json::object& out);
 
@@ -38,9 +40,14 @@ MaybeError run_detokenize(const Input& input, json::object& out);
 
 // The model that the field `model` names; may be absent when there is only one.
 const Served* find_model(const std::vector<Served>& models, Fields& fields, MaybeError& error);
+// The same, of those that are run for `task`: one that is not is refused with the way to what it does.
+const Served* find_model(const std::vector<Served>& models, program::Task task, Fields& fields, MaybeError& error);
 // Fields that chat and completions share, into `request` (all but the prompt) and `shape`.
 MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engine::Request& request, AnswerOptions& options,
                        Prepared& out);
+// Fields that embeddings and rerank share, into `request` (all but the prompt); refuses those that are left.
+MaybeError read_vector_fields(Fields& fields, unsigned kind, const Input& input, engine::Request& request, AnswerOptions& options,
+                              Prepared& out);
 // Checks a prompt against the context; cuts max_tokens to what fits, with a warning when the client asked for more.
 MaybeError fit_context(const Served& served, engine::Request& request, bool asked, std::vector<std::string>& warnings);
 // Refuses a text that cannot fit before it is tokenized.

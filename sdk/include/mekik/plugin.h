@@ -178,7 +178,8 @@ typedef struct mekik_program { uint32_t struct_size, op_set;          /* op_set:
   uint32_t n_groups, reserved; } mekik_program;
 /* What a batch makes use of. submit() answers MEKIK_E_UNSUPPORTED to any bit that its plan did not list. */
 enum mekik_use { MEKIK_USE_CHAINED = 1, MEKIK_USE_PICK = 2, MEKIK_USE_TREE = 4, MEKIK_USE_STATE_OUT = 8,
-  MEKIK_USE_ADAPTER = 16, MEKIK_USE_EMBEDS = 32, MEKIK_USE_AXES = 64, MEKIK_USE_SPANS = 128, MEKIK_USE_HIDDEN = 256 };
+  MEKIK_USE_ADAPTER = 16, MEKIK_USE_EMBEDS = 32, MEKIK_USE_AXES = 64, MEKIK_USE_SPANS = 128, MEKIK_USE_HIDDEN = 256,
+  MEKIK_USE_TYPES = 512 };
 typedef struct mekik_pick { float temperature, top_p, min_p; int32_t top_k; /* temperature 0: greedy, ties to lower id */
   double uniform;                               /* in [0, 1), drawn by the core from (seed, position) */
   const uint32_t *allowed; } mekik_pick;        /* a bit per token, or NULL */
@@ -199,8 +200,9 @@ typedef struct mekik_batch { uint32_t struct_size, n_tokens, n_seqs, n_rows, max
   const int32_t *embed_rows; const float *embeds; /* EMBEDS: [n_tokens] or -1; [n_embeds][width] in place of token ids */
   const int32_t *spans;                         /* SPANS: [n_tokens] equal numbers see each other both ways, -1: causal */
   const mekik_pick *picks;                      /* PICK: [n_rows] */
-  float *logits, *hidden;                       /* [n_rows][vocab] or NULL; HIDDEN: [n_rows][width] */
-  int32_t *picked; float *picked_logprob; } mekik_batch; /* PICK: [n_rows][1 + n_top] the pick, then the likeliest */
+  float *logits, *hidden;                       /* [n_rows][vocab] or NULL; HIDDEN: [n_rows][size of that output's rows] */
+  int32_t *picked; float *picked_logprob;       /* PICK: [n_rows][1 + n_top] the pick, then the likeliest */
+  const int32_t *token_types; } mekik_batch;    /* TYPES: [n_tokens] the part of a pair that a token is of; else all are 0 */
 /* ---- backend ------------------------------------------------------------------------------------------------- */
 #define MEKIK_KIND_BACKEND "mekik.backend/1"
 typedef struct mekik_device mekik_device; typedef struct mekik_exec mekik_exec;

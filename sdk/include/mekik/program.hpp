@@ -81,6 +81,9 @@ inline std::optional<Root> root_of(const ProgramReader& program, std::uint32_t i
   return std::nullopt;
 }
 
+// The names of outputs: "logits" goes to mekik_batch.logits, the others to mekik_batch.hidden.
+inline bool is_output_name(std::string_view name) { return name == "logits" || name == "hidden" || name == "embedding" || name == "score"; }
+
 // "layer 3, attention (operation 41)": the start of a message about an operation.
 inline std::string describe_op(const ProgramReader& program, std::uint32_t i) {
   const mekik_op& o = program.op(i);
