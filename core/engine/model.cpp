@@ -180,6 +180,9 @@ Status Model::Impl::check_task() {
   pair_template = use.pair_template.empty() && task == program::Task::score ? file_pair_template : use.pair_template;
   if (!pair_template.empty())
     if (const Status status = text::check_pair_template(pair_template); !status.ok()) return wrong("pair_template", status.text);
+  if (task == program::Task::score && pair_template.empty() && !program::needs_whole_sequences(program))
+    return wrong("pair_template",
+                 "the file does not say how this model sees a query and a document; give the text, with {query} and {document}");
   if (output == "score") {
     MEKIK_TRY(how, scoring_of(file->meta(), program::output_size(program)));
     scoring = how;

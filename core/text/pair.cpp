@@ -1,6 +1,6 @@
 #include "text/pair.hpp"
 
-#include <array>
+#include <algorithm>
 
 namespace mekik::text {
 
@@ -28,10 +28,9 @@ Status check_pair_template(std::string_view pair_template) {
   return {};
 }
 
-Result<PairPrompt> encode_pair(const Tokenizer& tokenizer, std::string_view pair_template, std::string_view query,
-                               std::string_view document) {
-  if (!pair_template.empty()) return PairPrompt{tokenizer.encode(fill(pair_template, query, document), false), {}};
-  return unsupported("the tokenizer has no form for pairs; give one in model.pair_template, with {query} and {document}");
+TypedTokens encode_pair(const Tokenizer& tokenizer, std::string_view pair_template, std::string_view query, std::string_view document) {
+  if (pair_template.empty()) return tokenizer.encode_pair(query, document);
+  return {tokenizer.encode(fill(pair_template, query, document), false), {}};
 }
 
 }  // namespace mekik::text

@@ -12,7 +12,7 @@ with open(os.path.join(SOURCE, "docs/api.md"), encoding="utf-8") as file:
     DOC = file.read()
 TABLES = json.loads(subprocess.check_output([BINARY, "--tables"], text=True))
 PROGRAM = os.path.join(os.environ["MEKIK_BUILD"], "bin", "mekik")
-KINDS = {1: "chat", 2: "completions", 4: "tokenize", 8: "detokenize"}
+KINDS = {1: "chat", 2: "completions", 4: "tokenize", 8: "detokenize", 16: "embeddings", 32: "rerank"}
 POLICIES = ["honoured", "only", "logged", "warned", "refused"]
 TYPES = ["", "counter", "gauge", "histogram"]
 

@@ -16,7 +16,7 @@ class RankAnswer final : public VectorAnswer {
  public:
   // `documents`: to be shown beside the scores; empty: not.
   RankAnswer(AnswerOptions options, const engine::Scoring& scoring, std::size_t top, json::array documents)
-      : VectorAnswer{std::move(options)}, scoring_{scoring}, top_{top}, documents_{std::move(documents)} {}
+      : VectorAnswer{std::move(options)}, scoring_{scoring}, top_{top}, documents_(std::move(documents)) {}
   json::object result() override {
     std::vector<double> scores;
     for (const std::vector<float>& row : rows_) scores.push_back(scoring_.of(row));
@@ -57,12 +57,11 @@ MaybeError read_documents(const json::array& from, json::array& out) {
 MaybeError add_pair(const Served& served, std::string_view query, std::string_view document, const engine::Request& request,
                     Prepared& out) {
   if (MaybeError error = check_length(served, query.size() + document.size())) return error;
-  auto pair = text::encode_pair(*served.tokenizer, served.pair_template, query, document);
-  if (!pair.ok()) return ApiError{400, pair.status().text, "model", "no_pairs", {}};
-  if (pair->tokens.size() > served.context) return context_exceeded(served, pair->tokens.size(), false);
+  text::TypedTokens pair = text::encode_pair(*served.tokenizer, served.pair_template, query, document);
+  if (pair.ids.size() > served.context) return context_exceeded(served, pair.ids.size(), false);
   out.requests.push_back(request);
-  out.requests.back().prompt = std::move(pair->tokens);
-  out.requests.back().token_types = std::move(pair->types);
+  out.requests.back().prompt = std::move(pair.ids);
+  out.requests.back().token_types = std::move(pair.types);
   return std::nullopt;
 }
 
@@ -95,7 +94,7 @@ MaybeError prepare_rerank(const Input& input, Prepared& out) {
     if ((error = add_pair(*out.served, *query, document.get_string(), request, out))) return error;
   options.choices = static_cast<std::uint32_t>(documents.size());
   const auto shown = static_cast<std::size_t>(top.value_or(kMaxDocuments));
-  out.answer = std::make_unique<RankAnswer>(std::move(options), out.served->scoring, shown, show ? std::move(documents) : json::array{});
+  out.answer = std::make_unique<RankAnswer>(std::move(options), out.served->scoring, shown, show ? std::move(documents) : json::array());
   return std::nullopt;
 }
 

@@ -12,6 +12,7 @@ json::object describe(const Served& served, std::int64_t created) {
   out["created"] = created;
   out["owned_by"] = "mekik";
   out["max_model_len"] = served.context;
+  out["task"] = served.task == program::Task::generate ? "generate" : served.task == program::Task::embed ? "embed" : "score";
   out["chat_template"] = served.chat_template != nullptr;
   if (served.chat_template == nullptr && !served.template_error.empty()) out["chat_template_error"] = served.template_error;
   return out;
