@@ -144,7 +144,7 @@ void find_look_back(const ProgramReader& program, Layout& layout) {
   for (std::uint32_t o = 0; o < program.n_ops(); ++o) {
     const mekik_op& op = program.op(o);
     const bool latent = op.code == op::mla_attention;
-    if (op.code != op::attention && !latent) continue;
+    if (op.code != op::attention && op.code != op::attention_chunk && !latent) continue;
     const std::uint32_t group = program.tensor(op.in[latent ? 4 : 1]).group;
     const std::int64_t window = op.ints[2];
     layout.look_back[group] = std::max(layout.look_back[group], window == 0 ? kAllRows : static_cast<std::uint64_t>(window) - 1);

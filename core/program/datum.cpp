@@ -124,6 +124,15 @@ std::string list_function(std::string_view name, const std::vector<Datum>& args,
     out = Datum::of(static_cast<std::int64_t>(a.text.size()));
     return {};
   }
+  if (name == "first") {
+    if (a.type != Type::list && a.type != Type::text) return std::string{"needs a list or a text, not "} + type_name(a.type);
+    const std::size_t size = a.type == Type::list ? a.list.size() : a.text.size();
+    if (args[1].type != Type::integer || args[1].integer < 0) return "needs a count, not " + to_text(args[1]);
+    const std::size_t count = std::min(size, static_cast<std::size_t>(args[1].integer));
+    out = a.type == Type::list ? Datum::of(std::vector<Datum>(a.list.begin(), a.list.begin() + static_cast<std::ptrdiff_t>(count)))
+                               : Datum::of(a.text.substr(0, count));
+    return {};
+  }
   if (a.type != Type::list) return std::string{"needs a list, not "} + type_name(a.type);
   if (name == "len") out = Datum::of(static_cast<std::int64_t>(a.list.size()));
   else if (name == "largest") return extreme(a.list, true, out);
@@ -151,9 +160,9 @@ struct Function {
   const char* name;
   std::size_t least, most;
 };
-constexpr Function kFunctions[] = {{"sqrt", 1, 1},    {"log", 1, 1},   {"pow", 2, 2},  {"min", 1, 16}, {"max", 1, 16},
-                                   {"floor", 1, 1},   {"ceil", 1, 1},  {"int", 1, 1},  {"len", 1, 1},  {"index", 2, 2},
-                                   {"largest", 1, 1}, {"range", 1, 2}, {"each", 2, 2}, {"where", 1, 1}};
+constexpr Function kFunctions[] = {{"sqrt", 1, 1},    {"log", 1, 1},   {"pow", 2, 2},  {"min", 1, 16},  {"max", 1, 16},
+                                   {"floor", 1, 1},   {"ceil", 1, 1},  {"int", 1, 1},  {"len", 1, 1},   {"index", 2, 2},
+                                   {"largest", 1, 1}, {"range", 1, 2}, {"each", 2, 2}, {"where", 1, 1}, {"first", 2, 2}};
 
 const Function* function(std::string_view name) {
   for (const Function& f : kFunctions)
@@ -308,6 +317,10 @@ std::string apply_binary(std::string_view op, const Datum& a, const Datum& b, Da
     return {};
   }
   if (op == "in" || op == "not in") {
+    if (a.type == Type::text && b.type == Type::text) {
+      out = Datum::of((b.text.find(a.text) != std::string::npos) == (op == "in"));
+      return {};
+    }
     if (b.type != Type::list) return "\"in\" needs a list on its right, not " + std::string{type_name(b.type)};
     const bool found = std::any_of(b.list.begin(), b.list.end(), [&](const Datum& item) { return equal(a, item); });
     out = Datum::of(found == (op == "in"));

@@ -233,6 +233,14 @@ double Emitter::number(const Call& call, std::size_t arg, double otherwise) cons
   return value.as_real();
 }
 
+double Emitter::bound(const Call& call, std::size_t arg) const {
+  const Datum& value = call.args[arg];
+  if (!value.number() || std::isnan(value.as_real()))
+    wrong(call.at(arg),
+          call.node.text + " needs a number here, not " + (value.number() ? to_text(value) : type_name(value.type)) + where());
+  return value.as_real();
+}
+
 std::int64_t Emitter::integer(const Call& call, std::size_t arg, std::int64_t otherwise, std::int64_t least) const {
   const Datum& value = call.args[arg];
   if (value.type == Datum::Type::none) return otherwise;
@@ -268,6 +276,12 @@ std::int64_t Emitter::kind(const Call& call, std::size_t arg, bool glu) const {
 
 void Emitter::same_first(const Call& call, const Datum& a, const Datum& b) const {
   if (a.first != b.first) wrong(call.at(), call.node.text + ": rows of all tokens and output rows do not go together" + where());
+}
+
+const Datum& Emitter::route(const Call& call, std::size_t arg) const {
+  const Datum& value = call.args[arg];
+  if (value.type != Datum::Type::route) wrong(call.at(arg), call.node.text + " needs a route here, not " + type_name(value.type) + where());
+  return value;
 }
 
 // A norm's weight covers the last size, or the whole row.

@@ -82,12 +82,22 @@ class Emitter : public ModelReader {
   bool absent(const Call& call, std::size_t arg) const { return call.args[arg].type == Datum::Type::none; }
   std::uint32_t optional_vector(const Call& call, std::size_t arg, const std::vector<std::int64_t>& shape, const char* function);
   double number(const Call& call, std::size_t arg, double otherwise) const;
+  double bound(const Call& call, std::size_t arg) const;  // a number that may be infinite
   std::int64_t integer(const Call& call, std::size_t arg, std::int64_t otherwise, std::int64_t least) const;
   bool boolean(const Call& call, std::size_t arg, bool otherwise) const;
   std::string word(const Call& call, std::size_t arg, const char* otherwise) const;
   std::int64_t kind(const Call& call, std::size_t arg, bool glu) const;
   void same_first(const Call& call, const Datum& a, const Datum& b) const;
+  const Datum& route(const Call& call, std::size_t arg) const;
   std::uint32_t norm_weight(const Call& call, std::size_t arg, const Datum& x);
+
+  // Keys and values that an attention stored, for it and for those of later layers that read them again.
+  struct KeptState {
+    std::uint32_t tensor = 0;
+    std::int64_t heads = 0, d = 0, dv = 0;
+    std::int64_t window = 0, chunk = 0;
+    std::string v_label;
+  };
 
   // functions.cpp, functions_state.cpp, functions_moe.cpp
   Datum embedding(Call&);
@@ -96,25 +106,35 @@ class Emitter : public ModelReader {
   Datum rms_norm(Call&);
   Datum layer_norm(Call&);
   Datum l2_norm(Call&);
+  Datum mean(Call&);
+  Datum softmax(Call&);
   Datum act(Call&);
   Datum named_act(Call&);
   Datum glu(Call&);
   Datum softcap(Call&);
   Datum clamp(Call&);
   Datum rope(Call&);
+  Datum position_scale(Call&);
   Datum take_rows(Call&);
   Datum put_rows(Call&);
   Datum split(Call&);
+  Datum part(Call&);
   Datum view(Call&);
   Datum fold_rows(Call&);
   Datum pool(Call&);
   Datum attention(Call&);
   Datum attention_full(Call&);
+  Datum attention_from(Call&);
+  Datum attend(Call& call, const Datum& q, const KeptState& from);
   Datum mla_attention(Call&);
   Datum conv(Call&);
   Datum ssm_scan(Call&);
   Datum gated_delta(Call&);
+  Datum new_route(const Datum& logits, std::int64_t top);
   Datum moe_route(Call&);
+  Datum moe_route_mixer(Call&);
+  Datum moe_scale(Call&);
+  Datum moe_spread(Call&);
   Datum moe_linear(Call&);
   Datum moe_combine(Call&);
   std::uint32_t slopes(double alibi, double scale, std::int64_t heads);
@@ -126,12 +146,13 @@ class Emitter : public ModelReader {
   std::uint32_t op_layer_ = 0;
   std::map<std::string, int> name_counts_;
   std::map<std::string, std::uint32_t> inputs_, slope_tensors_;
-  std::set<std::string> reported_;  // places that already said what is wrong with them
+  std::map<std::int64_t, std::vector<KeptState>> kept_states_;  // by layer
+  std::set<std::string> reported_;                              // places that already said what is wrong with them
   std::set<std::string> written_outputs_;
   bool stateful_ = false, full_ = false;
 };
 
-// The code of an activation by any of its names; -1: unknown. `glu`: the kinds that only glu has count, too.
+// The code of an activation by any of its names; -1: unknown. `glu`: the kinds that only glu has, else those that only act has.
 std::int64_t activation_kind(std::string_view name, bool glu);
 const char* activation_name(std::int64_t kind);
 const std::vector<std::string>& activation_names();

@@ -84,7 +84,8 @@ class Folder {
     for (Op& op : p_.ops) {
       const bool mixes = op.code == op_attention || op.code == op_mla_attention || op.code == op_attention_full ||
                          op.code == op_conv_state || op.code == op_ssm_scan || op.code == op_gated_delta || op.code == op_moe_route ||
-                         op.code == op_moe_linear;
+                         op.code == op_moe_linear || op.code == op_moe_route_mixer || op.code == op_attention_chunk ||
+                         op.code == op_attention_near;
       if (mixes) open.clear();
       if (op.code != op_linear) continue;
       const auto [found, fresh] = open.emplace(op.in[0], &op);

@@ -27,6 +27,8 @@ const std::vector<Emitter::FunctionRow>& Emitter::functions() {
       {"rms_norm", "x w eps", &Emitter::rms_norm},
       {"layer_norm", "x w b eps", &Emitter::layer_norm},
       {"l2_norm", "x eps", &Emitter::l2_norm},
+      {"mean", "x", &Emitter::mean},
+      {"softmax", "x", &Emitter::softmax},
       {"act", "x kind", &Emitter::act},
       {"silu", "x", &Emitter::named_act},
       {"gelu", "x", &Emitter::named_act},
@@ -39,20 +41,25 @@ const std::vector<Emitter::FunctionRow>& Emitter::functions() {
       {"softplus", "x", &Emitter::named_act},
       {"glu", "g u kind? limit? alpha?", &Emitter::glu},
       {"softcap", "x c", &Emitter::softcap},
-      {"clamp", "x c", &Emitter::clamp},
+      {"clamp", "x c high?", &Emitter::clamp},
       {"rope", "x table", &Emitter::rope},
-      {"attention", "q k v scale? window? softcap? sinks? causal? within? alibi? alibi_scale?", &Emitter::attention},
+      {"position_scale", "x every factor shift?", &Emitter::position_scale},
+      {"attention", "q k? v? scale? window? softcap? sinks? causal? within? alibi? alibi_scale? chunk? from?", &Emitter::attention},
       {"mla_attention", "q_nope q_rot c k_rot k_b v_b scale", &Emitter::mla_attention},
       {"conv", "x w b? kind?", &Emitter::conv},
       {"ssm_scan", "x dt A B C D", &Emitter::ssm_scan},
       {"gated_delta", "q k v decay beta scale spread?", &Emitter::gated_delta},
       {"moe_route", "logits top score? bias? groups? top_groups? group_score? normalize? scale?", &Emitter::moe_route},
       {"moe_linear", "x w route b?", &Emitter::moe_linear},
-      {"moe_combine", "y route", &Emitter::moe_combine},
+      {"moe_combine", "y route?", &Emitter::moe_combine},
+      {"moe_route_mixer", "logits top width", &Emitter::moe_route_mixer},
+      {"moe_scale", "route s", &Emitter::moe_scale},
+      {"moe_spread", "x route", &Emitter::moe_spread},
       {"take_rows", "x rows?", &Emitter::take_rows},
       {"put_rows", "x y rows add?", &Emitter::put_rows},
       {"pool", "x kind", &Emitter::pool},
       {"split", "x a b *", &Emitter::split},
+      {"part", "x start count", &Emitter::part},
       {"view", "x a b?", &Emitter::view},
       {"fold_rows", "x n", &Emitter::fold_rows},
   };
@@ -106,6 +113,20 @@ Datum Emitter::l2_norm(Call& call) {
   return emit_rows(call.at(), op_l2_norm, x, {x.index}, {}, {number(call, 1, kNeeded)});
 }
 
+Datum Emitter::mean(Call& call) {
+  const Datum& x = rows(call, 0);
+  std::vector<std::int64_t> shape = x.shape;
+  shape.back() = 1;
+  Datum out = new_rows(x.first, shape, "mean");
+  emit(call.at(), op_mean, {x.index}, {out.index});
+  return out;
+}
+
+Datum Emitter::softmax(Call& call) {
+  const Datum& x = rows(call, 0);
+  return emit_rows(call.at(), op_softmax, x, {x.index});
+}
+
 Datum Emitter::act(Call& call) {
   const Datum& x = rows(call, 0);
   const std::int64_t code = kind(call, 1, false);
@@ -137,6 +158,11 @@ Datum Emitter::softcap(Call& call) {
 
 Datum Emitter::clamp(Call& call) {
   const Datum& x = rows(call, 0);
+  if (!absent(call, 2)) {  // from low to high; either may be infinite
+    const double low = bound(call, 1), high = bound(call, 2);
+    if (low > high) wrong(call.at(1), "clamp: from " + to_text(call.args[1]) + " to " + to_text(call.args[2]) + where());
+    return std::isinf(low) && std::isinf(high) ? x : emit_rows(call.at(), op_clamp, x, {x.index}, {}, {low, high});
+  }
   const double c = number(call, 1, 0);
   return c == 0 ? x : emit_rows(call.at(), op_clamp, x, {x.index}, {}, {-c, c});
 }
@@ -155,6 +181,18 @@ Datum Emitter::rope(Call& call) {
   Datum out = emit_rows(call.at(), op_rope, heads, {heads.index, table_tensor(call.args[1].index), input("positions", MEKIK_DIM_TOKENS)},
                         {table.dim, table.pairs}, {table.magnitude});
   return x.shape.size() == 1 ? view_of(out, 0, x.shape) : out;
+}
+
+// x * (1 + factor * ln(1 + floor((position + shift) / every)))
+Datum Emitter::position_scale(Call& call) {
+  const Datum& x = rows(call, 0);
+  const double every = number(call, 1, kNeeded), factor = number(call, 2, kNeeded);
+  const std::int64_t shift = integer(call, 3, 0, 0);
+  if (x.first != MEKIK_DIM_TOKENS) wrong(call.at(0), "position_scale works on rows of all tokens" + where());
+  if (!(every > 0) || shift > 1) wrong(call.at(1), "position_scale: every must be positive, shift 0 or 1" + where());
+  return factor == 0
+             ? x
+             : emit_rows(call.at(), op_position_scale, x, {x.index, input("positions", MEKIK_DIM_TOKENS)}, {shift}, {every, factor});
 }
 
 Datum Emitter::take_rows(Call& call) {
@@ -197,6 +235,15 @@ Datum Emitter::split(Call& call) {
     column += static_cast<std::uint64_t>(size);
   }
   return Datum::of(std::move(parts));
+}
+
+Datum Emitter::part(Call& call) {
+  const Datum& x = rows(call, 0, 1);
+  const std::int64_t start = integer(call, 1, 0, 0), count = integer(call, 2, 0, 1);
+  if (start + count > x.shape[0])
+    wrong(call.at(), "part: columns " + std::to_string(start) + " to " + std::to_string(start + count) + " of a row of " +
+                         std::to_string(x.shape[0]) + where());
+  return view_of(x, static_cast<std::uint64_t>(start), {count});
 }
 
 Datum Emitter::view(Call& call) {

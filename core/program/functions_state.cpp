@@ -1,4 +1,4 @@
-// Functions that keep state from step to step, and mixtures of experts.
+// Functions that keep state from step to step.
 #include <cmath>
 #include <limits>
 
@@ -36,45 +36,90 @@ std::uint32_t Emitter::slopes(double alibi, double scale, std::int64_t heads) {
   return slope_tensors_[key] = add_tensor(std::move(tensor));
 }
 
-// attention(q, k, v, scale, window, softcap, sinks, causal, within, alibi, alibi_scale)
+// attention(q, k, v, scale, window, softcap, sinks, causal, within, alibi, alibi_scale, chunk, from)
 Datum Emitter::attention(Call& call) {
+  if (!absent(call, 12)) return attention_from(call);
   const Datum &q = rows(call, 0, 2), &k = rows(call, 1, 2), &v = rows(call, 2, 2);
-  const std::int64_t heads = q.shape[0], d = q.shape[1], groups = k.shape[0], dv = v.shape[1];
-  if (k.shape[1] != d || v.shape[0] != groups || heads % groups != 0)
+  KeptState kept;
+  kept.heads = k.shape[0];
+  kept.d = k.shape[1];
+  kept.dv = v.shape[1];
+  kept.v_label = v.size_labels[1];
+  if (q.shape[1] != kept.d || v.shape[0] != kept.heads || q.shape[0] % kept.heads != 0)
     wrong(call.at(), "attention: q " + shape_text(q.shape) + ", k " + shape_text(k.shape) + ", v " + shape_text(v.shape) +
                          " do not go together: q and k share the last size, k and v the first, which divides that of q" + where());
-  if (q.first != MEKIK_DIM_TOKENS) wrong(call.at(), "attention works on rows of all tokens" + where());
   same_first(call, q, k);
   same_first(call, q, v);
   const bool causal = boolean(call, 7, true);
   if (causal ? full_ : stateful_) wrong(call.at(), "state: attention in a program with causal = false and kv" + where());
   if (!causal) return attention_full(call);
   stateful_ = true;
+  kept.window = integer(call, 4, 0, 0);
+  kept.chunk = integer(call, 11, 0, 0);
+  if (kept.window != 0 && kept.chunk != 0) wrong(call.at(11), "attention: a window or a chunk, not both" + where());
+  if (const std::uint64_t context = page_number("context"); context != 0) {  // what no sequence can leave hides nothing
+    if (static_cast<std::uint64_t>(kept.window) >= context) kept.window = 0;
+    if (static_cast<std::uint64_t>(kept.chunk) >= context) kept.chunk = 0;
+  }
+  kept.tensor = state({kept.heads, kept.d + kept.dv}, static_cast<std::uint64_t>(kept.window + kept.chunk), call.at());
+  emit(call.at(), op_kv_append, {k.index, v.index, kept.tensor}, {});
+  if (layer_) kept_states_[*layer_].push_back(kept);
+  return attend(call, q, kept);
+}
+
+// Attention over keys and values that an earlier layer stored: it appends none of its own.
+Datum Emitter::attention_from(Call& call) {
+  const Datum& q = rows(call, 0, 2);
+  for (const std::size_t arg : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{11}})
+    if (!absent(call, arg)) wrong(call.at(arg), "attention from another layer has its keys and values, and its window" + where());
+  if (!boolean(call, 7, true)) wrong(call.at(7), "attention from another layer is causal" + where());
+  const std::int64_t layer = integer(call, 12, 0, 0);
+  const auto found = kept_states_.find(layer);
+  if (found == kept_states_.end() || (layer_ && layer >= *layer_))
+    wrong(call.at(12), "attention: layer " + std::to_string(layer) + " has stored no keys and values before" + where());
+  if (found->second.size() != 1)
+    wrong(call.at(12), "attention: layer " + std::to_string(layer) + " has several attentions; from cannot tell which" + where());
+  const KeptState& kept = found->second[0];
+  if (q.shape[1] != kept.d || q.shape[0] % kept.heads != 0)
+    wrong(call.at(), "attention: q " + shape_text(q.shape) + " does not go with the keys of layer " + std::to_string(layer) + ", " +
+                         shape_text({kept.heads, kept.d}) + where());
+  return attend(call, q, kept);
+}
+
+Datum Emitter::attend(Call& call, const Datum& q, const KeptState& from) {
+  const std::int64_t heads = q.shape[0];
+  if (q.first != MEKIK_DIM_TOKENS) wrong(call.at(), "attention works on rows of all tokens" + where());
   if (!absent(call, 8)) wrong(call.at(8), "attention: within belongs to causal = false" + where());
-  const double scale = number(call, 3, 1 / std::sqrt(static_cast<double>(d))), softcap = number(call, 5, 0), alibi = number(call, 9, 0);
-  std::int64_t window = integer(call, 4, 0, 0);
-  if (const std::uint64_t context = page_number("context"); context != 0 && static_cast<std::uint64_t>(window) >= context) window = 0;
+  const double scale = number(call, 3, 1 / std::sqrt(static_cast<double>(from.d))), softcap = number(call, 5, 0),
+               alibi = number(call, 9, 0);
   const std::uint32_t sinks = optional_vector(call, 6, {heads}, "list of sinks");
   const std::uint32_t tilt = alibi == 0 ? MEKIK_NONE : slopes(alibi, number(call, 10, 1), heads);
-  const std::uint32_t kv = state({groups, d + dv}, static_cast<std::uint64_t>(window), call.at());
-  emit(call.at(), op_kv_append, {k.index, v.index, kv}, {});
-  Datum out = new_rows(q.first, {heads, dv}, "attention");
-  out.size_labels = {q.size_labels[0], v.size_labels[1]};
-  emit(call.at(), op_attention, {q.index, kv, sinks, tilt}, {out.index}, {dv, 1, window}, {scale, softcap});
+  Datum out = new_rows(q.first, {heads, from.dv}, "attention");
+  out.size_labels = {q.size_labels[0], from.v_label};
+  const bool chunks = from.chunk != 0;
+  emit(call.at(), chunks ? op_attention_chunk : op_attention, {q.index, from.tensor, sinks, tilt}, {out.index},
+       {from.dv, 1, chunks ? from.chunk : from.window}, {scale, softcap});
   return out;
 }
 
+// Both ways, inside the segments of the batch; no state.
 Datum Emitter::attention_full(Call& call) {
   const Datum &q = rows(call, 0, 2), &k = rows(call, 1, 2), &v = rows(call, 2, 2);
   full_ = true;
-  for (const std::size_t arg : {std::size_t{4}, std::size_t{5}, std::size_t{6}, std::size_t{9}})
-    if (!absent(call, arg) && !(call.args[arg].number() && call.args[arg].as_real() == 0))
-      wrong(call.at(arg), "attention with causal = false has no window, softcap, sinks or alibi" + where());
+  if (q.first != MEKIK_DIM_TOKENS) wrong(call.at(), "attention works on rows of all tokens" + where());
+  if (!absent(call, 11)) wrong(call.at(11), "attention with causal = false has no chunks" + where());
   if (const std::string within = word(call, 8, "segments"); within != "segments")
     wrong(call.at(8), "attention within " + mekik::quoted(within) + " is known only in programs for images, which are not built yet");
-  const double scale = number(call, 3, 1 / std::sqrt(static_cast<double>(q.shape[1])));
-  Datum out = new_rows(q.first, {q.shape[0], v.shape[1]}, "attention_full");
-  emit(call.at(), op_attention_full, {q.index, k.index, v.index, input("segments", MEKIK_DIM_TOKENS)}, {out.index}, {}, {scale});
+  const std::int64_t heads = q.shape[0], window = integer(call, 4, 0, 0);
+  const double scale = number(call, 3, 1 / std::sqrt(static_cast<double>(q.shape[1]))), softcap = number(call, 5, 0),
+               alibi = number(call, 9, 0);
+  const std::uint32_t sinks = optional_vector(call, 6, {heads}, "list of sinks");
+  const std::uint32_t tilt = alibi == 0 ? MEKIK_NONE : slopes(alibi, number(call, 10, 1), heads);
+  const std::uint32_t segments = input("segments", MEKIK_DIM_TOKENS);
+  const bool near = window != 0 || softcap != 0 || sinks != MEKIK_NONE || tilt != MEKIK_NONE;
+  Datum out = new_rows(q.first, {heads, v.shape[1]}, near ? "attention_near" : "attention_full");
+  if (near) emit(call.at(), op_attention_near, {q.index, k.index, v.index, segments, sinks, tilt}, {out.index}, {window}, {scale, softcap});
+  else emit(call.at(), op_attention_full, {q.index, k.index, v.index, segments}, {out.index}, {}, {scale});
   return out;
 }
 
@@ -131,9 +176,10 @@ Datum Emitter::ssm_scan(Call& call) {
 }
 
 Datum Emitter::gated_delta(Call& call) {
-  const Datum &q = rows(call, 0, 2), &k = rows(call, 1, 2), &v = rows(call, 2, 2), &decay = rows(call, 3, 1), &beta = rows(call, 4, 1);
+  const Datum &q = rows(call, 0, 2), &k = rows(call, 1, 2), &v = rows(call, 2, 2), &decay = rows(call, 3), &beta = rows(call, 4, 1);
   const std::int64_t hv = v.shape[0];
-  if (q.shape != k.shape || hv % k.shape[0] != 0 || decay.shape[0] != hv || beta.shape[0] != hv)
+  const bool one_each = decay.shape == std::vector<std::int64_t>{hv} || decay.shape == std::vector<std::int64_t>{hv, k.shape[1]};
+  if (q.shape != k.shape || hv % k.shape[0] != 0 || !one_each || beta.shape[0] != hv)
     wrong(call.at(), "gated_delta: q " + shape_text(q.shape) + ", k " + shape_text(k.shape) + ", v " + shape_text(v.shape) + ", decay " +
                          shape_text(decay.shape) + ", beta " + shape_text(beta.shape) + " do not go together" + where());
   const double scale = number(call, 5, kNeeded);
@@ -142,66 +188,6 @@ Datum Emitter::gated_delta(Call& call) {
   const std::uint32_t kept = slot({hv, k.shape[1], v.shape[1]}, "recurrent");
   return emit_rows(call.at(), op_gated_delta, v, {q.index, k.index, v.index, decay.index, beta.index, kept}, {spread == "tiled" ? 1 : 0},
                    {scale});
-}
-
-// moe_route(logits, top, score, bias, groups, top_groups, group_score, normalize, scale)
-Datum Emitter::moe_route(Call& call) {
-  const Datum& logits = rows(call, 0, 1);
-  const std::int64_t experts = logits.shape[0], top = integer(call, 1, 0, 1), groups = integer(call, 4, 1, 0),
-                     top_groups = integer(call, 5, 1, 0);
-  if (top > experts) wrong(call.at(1), "moe_route: " + std::to_string(top) + " of " + std::to_string(experts) + " experts" + where());
-  const std::string score = word(call, 2, "softmax"), group_score = word(call, 6, "top2");
-  const std::int64_t code = score == "softmax" ? 0 : score == "sigmoid" ? 1 : score == "softmax_top" ? 2 : -1;
-  if (code < 0) wrong(call.at(2), "score is one of 'softmax', 'sigmoid', 'softmax_top'" + where());
-  if (group_score != "top2" && group_score != "max") wrong(call.at(6), "group_score is one of 'top2', 'max'" + where());
-  const bool grouped = groups > 1;
-  if (grouped && (experts % groups != 0 || top_groups < 1 || top_groups > groups || top > experts / groups * top_groups))
-    wrong(call.at(4), "moe_route: " + std::to_string(top_groups) + " of " + std::to_string(groups) + " groups of " +
-                          std::to_string(experts) + " experts cannot give " + std::to_string(top) + where());
-  const std::uint32_t bias = optional_vector(call, 3, {experts}, "bias");
-  Datum out = new_rows(logits.first, {top}, "ids");
-  out_.tensors[out.index].scheme = "i32";
-  const Datum weights = new_rows(logits.first, {top}, "weights");
-  emit(call.at(), op_moe_route, {logits.index, bias}, {out.index, weights.index},
-       {top, code, grouped ? groups : 1, grouped ? top_groups : 1, group_score == "max" ? 1 : 0, boolean(call, 7, false) ? 1 : 0},
-       {number(call, 8, 1)});
-  out.type = Datum::Type::route;
-  out.weights = weights.index;
-  out.shape = {top, experts};
-  return out;
-}
-
-Datum Emitter::moe_linear(Call& call) {
-  const Datum& x = rows(call, 0);
-  const WeightValue& w = weight(call, 1, 3);
-  const Datum& route = call.args[2];
-  if (route.type != Datum::Type::route)
-    wrong(call.at(2), std::string{"moe_linear needs a route here, not "} + type_name(route.type) + where());
-  same_first(call, x, route);
-  const bool one_each = x.shape.size() == 2;
-  if (x.shape.back() != w.shape[2] || (one_each && x.shape[0] != route.shape[0]))
-    wrong(call.at(), "moe_linear: " + rows_text(x) + " does not meet " + weight_text(call.args[1]) + " (input size " +
-                         std::to_string(w.shape[2]) + ")" + where());
-  if (w.shape[0] != route.shape[1])
-    wrong(call.at(1),
-          "moe_linear: the route chooses among " + std::to_string(route.shape[1]) + " experts; " + weight_text(call.args[1]) + where());
-  const std::uint32_t bias = optional_vector(call, 3, {w.shape[0], w.shape[1]}, "bias of each expert");
-  Datum out = new_rows(x.first, {route.shape[0], w.shape[1]}, "moe_linear");
-  emit(call.at(), op_moe_linear, {x.index, weight_tensor(call.args[1].index, WeightUse::experts), route.index, bias}, {out.index});
-  return out;
-}
-
-Datum Emitter::moe_combine(Call& call) {
-  const Datum& y = rows(call, 0, 2);
-  const Datum& route = call.args[1];
-  if (route.type != Datum::Type::route)
-    wrong(call.at(1), std::string{"moe_combine needs a route here, not "} + type_name(route.type) + where());
-  same_first(call, y, route);
-  if (y.shape[0] != route.shape[0])
-    wrong(call.at(), "moe_combine: " + rows_text(y) + " are not " + std::to_string(route.shape[0]) + " rows of experts" + where());
-  Datum out = new_rows(y.first, {y.shape[1]}, "moe_combine");
-  emit(call.at(), op_moe_combine, {y.index, route.weights}, {out.index});
-  return out;
 }
 
 }  // namespace mekik::program

@@ -135,6 +135,7 @@ class ModelReader {
   // rope_table.cpp
   struct RopeNumbers;
   Datum rope_key(const RopeRow& row, std::string_view key);
+  std::vector<std::pair<std::string, Datum>> scaling_group(const std::string& path);
   std::optional<double> rope_number(const RopeRow& row, std::string_view key);
   std::optional<std::uint32_t> rope_weight(const RopeRow& row, std::string_view key, std::int64_t dim);
   void rope_axes(const RopeRow& row, const RopeRequest& request, std::vector<double>& frequencies, std::vector<float>& owners,

@@ -11,7 +11,8 @@ Datum Emitter::scaled(const config::Origin& at, const Datum& x, double a, double
   return emit_rows(at, op_scale, x, {x.index}, {}, {a, b});
 }
 
-// Rule of the language: equal row shapes; or the right side has last size 1, or is a weight of the row shape; or a constant.
+// Rule of the language: equal row shapes; or the right side has last size 1, or is a weight of the row shape or of one number; or a
+// constant.
 Datum Emitter::operand_binary(const Expression& e, const Expr& node, const Datum& left, const Datum& right) {
   const config::Origin at = e.at(node);
   const auto is_rows = [](const Datum& d) { return d.type == Datum::Type::rows && !d.shape.empty(); };
@@ -35,7 +36,8 @@ Datum Emitter::operand_binary(const Expression& e, const Expr& node, const Datum
     wrong(at, std::string{type_name(left.type)} + " " + op + " " + type_name(right.type) + " has no meaning" + where());
   if (b.type == Datum::Type::weight) {
     if (op == "-") wrong(at, "a weight cannot be subtracted; give it a value = \"-w\"" + where());
-    if (value_of(b).shape != a.shape) wrong(at, op + ": row shape " + shape_text(a.shape) + " does not meet " + weight_text(b) + where());
+    if (value_of(b).shape != a.shape && value_of(b).shape != std::vector<std::int64_t>{1})
+      wrong(at, op + ": row shape " + shape_text(a.shape) + " does not meet " + weight_text(b) + where());
     return emit_rows(at, op == "+" ? op_add : op_mul, a, {a.index, weight_tensor(b.index, WeightUse::vector)});
   }
   if (a.first != b.first) wrong(at, op + ": rows of all tokens and output rows do not go together" + where());

@@ -41,7 +41,7 @@ struct AxisStep {
 
 // A little program over one float, in postfix: for `value = "1 + w"`.
 struct ValueStep {
-  enum class What { weight, constant, add, subtract, multiply, negate, exponential } what;
+  enum class What { weight, constant, add, subtract, multiply, negate, exponential, logarithm } what;
   double constant = 0;
 };
 

@@ -38,6 +38,10 @@ constexpr Attributes kAttributes[] = {
     {op_gated_delta, "spread", "scale"},
     {op_attention_full, "", "scale"},
     {op_pool, "kind", ""},
+    {op_position_scale, "shift", "every factor"},
+    {op_moe_route_mixer, "top", "width"},
+    {op_attention_chunk, "dv causal chunk", "scale softcap"},
+    {op_attention_near, "window", "scale softcap"},
     {op_l2_norm, "", "eps"},
 };
 

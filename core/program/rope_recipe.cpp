@@ -64,7 +64,7 @@ class Recipe {
         return out_;
       }
     return unsupported("rotary scaling of kind " + mekik::quoted(kind_) +
-                       " is not known; known are linear, dynamic, yarn, longrope, llama3");
+                       " is not known; known are linear, dynamic, yarn, longrope, llama3, proportional");
   }
 
  private:
@@ -81,8 +81,7 @@ class Recipe {
   }
   Status check_keys() const {
     for (const auto& [key, value] : r_.scaling) {
-      if (std::find(kKeys.begin(), kKeys.end(), std::string_view{key}) == kKeys.end())
-        return unsupported("the rotary scaling has a key " + mekik::quoted(key) + " that no recipe knows");
+      if (!rope_key_known(key)) return unsupported("the rotary scaling has a key " + mekik::quoted(key) + " that no recipe knows");
       if (key == "yarn_ext_factor" || key == "extrapolation_factor" || key == "alpha")
         if (value.number() && value.as_real() != 1) return unsupported("rotary scaling with " + key + " other than 1 is not known");
     }
@@ -214,23 +213,35 @@ class Recipe {
     return {};
   }
 
+  // A part of the head turns, at the frequencies of the whole head; the other pairs stay.
+  Status proportional() {
+    const double share = number({"partial_rotary_factor"}).value_or(1), factor = number({"factor"}).value_or(1);
+    if (!(share >= 0) || share > 1 || !(factor > 0)) return invalid("proportional scaling: a share from 0 to 1, a positive factor");
+    const auto turning = static_cast<std::size_t>(std::floor(std::floor(share * static_cast<double>(r_.dim)) / 2));
+    for (std::size_t i = 0; i < out_.frequencies.size(); ++i) out_.frequencies[i] = i < turning ? out_.frequencies[i] / factor : 0;
+    return {};
+  }
+
   Status plain() { return {}; }
 
   struct Kind {
     const char* name;
     Status (Recipe::*apply)();
   };
-  static const Kind kKinds[6];
+  static const Kind kKinds[7];
 
   const RopeRequest& r_;
   RopeRecipe out_;
   std::string kind_;
 };
 
-const Recipe::Kind Recipe::kKinds[6] = {{"default", &Recipe::plain}, {"linear", &Recipe::linear},     {"dynamic", &Recipe::dynamic},
-                                        {"yarn", &Recipe::yarn},     {"longrope", &Recipe::longrope}, {"llama3", &Recipe::by_wavelength}};
+const Recipe::Kind Recipe::kKinds[7] = {
+    {"default", &Recipe::plain},     {"linear", &Recipe::linear},        {"dynamic", &Recipe::dynamic},          {"yarn", &Recipe::yarn},
+    {"longrope", &Recipe::longrope}, {"llama3", &Recipe::by_wavelength}, {"proportional", &Recipe::proportional}};
 
 }  // namespace
+
+bool rope_key_known(std::string_view key) { return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end(); }
 
 Result<RopeRecipe> rope_recipe(const RopeRequest& request) { return Recipe{request}.make(); }
 

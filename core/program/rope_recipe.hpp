@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct RopeRecipe {
   enum class Divide { nothing, by_short, by_long } divide = Divide::nothing;  // by which tensor of the file
   std::string choice;  // "longrope long": what was chosen by the planned length; empty: the table does not depend on it
 };
+
+// Whether some recipe knows a key of a scaling group.
+bool rope_key_known(std::string_view key);
 
 // Errors: an unknown kind or key, a missing or impossible number; the text names it.
 Result<RopeRecipe> rope_recipe(const RopeRequest& request);

@@ -95,6 +95,20 @@ void ModelReader::rope_axes(const RopeRow& row, const RopeRequest& request, std:
     for (std::size_t i = 0; i < sizes[a]; ++i) owners[at++] = static_cast<float>(a);
 }
 
+// Keys of the group that a hyperparameter of the page names are that row's business, if no recipe knows them.
+std::vector<std::pair<std::string, Datum>> ModelReader::scaling_group(const std::string& path) {
+  auto group = config_group(path);
+  std::erase_if(group, [&](const auto& entry) {
+    if (rope_key_known(entry.first)) return false;
+    for (const auto& [symbol, row] : page_.hparams)
+      for (const NameText& name : row.names[format_])
+        for (const std::string& spelled : spell(name, 0))
+          if (spelled == path + "." + entry.first) return true;
+    return false;
+  });
+  return group;
+}
+
 std::uint32_t ModelReader::table(const std::string& name, const config::Origin& used_at) {
   if (const auto found = table_cache_.find(name); found != table_cache_.end()) return found->second;
   const RopeRow* row = page_.rope(name);
@@ -112,7 +126,7 @@ std::uint32_t ModelReader::table(const std::string& name, const config::Origin& 
   if (const RopeKey* scaling = row->find("scaling"))
     for (const NameText& group : scaling->names[format_])
       for (const std::string& spelled : spell(group, std::nullopt))
-        if (request.scaling.empty()) request.scaling = config_group(spelled);
+        if (request.scaling.empty()) request.scaling = scaling_group(spelled);
   const auto by_short = rope_weight(*row, "short", request.dim), by_long = rope_weight(*row, "long", request.dim);
   const auto factors = rope_weight(*row, "factors", request.dim);
   request.has_short_long = by_short && by_long;

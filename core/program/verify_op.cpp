@@ -51,11 +51,15 @@ class Shapes {
         return need(!has(1) || rows(1).size() == rows(0).size(), "y must have the shape of x");
       case op_argmax:
         return need(out(0).size() == rows(0).outer, "one number for each list");
+      case op_mean:
+        return need(out(0).first == rows(0).first && out(0).size() == rows(0).outer, "one number for each list");
       case op_pool:
         return need(out(0).first == MEKIK_DIM_SEQS && out(0).size() == rows(0).size(), "one row a sequence");
       case op_kv_append:
       case op_attention:
+      case op_attention_chunk:
       case op_attention_full:
+      case op_attention_near:
       case op_mla_append:
       case op_mla_attention:
       case op_qkv_rope_append:
@@ -63,6 +67,9 @@ class Shapes {
       case op_moe_route:
       case op_moe_linear:
       case op_moe_combine:
+      case op_moe_scale:
+      case op_moe_spread:
+      case op_moe_route_mixer:
       case op_moe_ffn:
         return experts();
       case op_conv_state:
@@ -117,7 +124,8 @@ class Shapes {
          "positions of tokens");
   }
   void addend(const Rows& a) const {
-    if (tensor(1).role == MEKIK_ROLE_WEIGHT) return need(weight(1).size() == a.size(), "a weight of the row's shape");
+    if (tensor(1).role == MEKIK_ROLE_WEIGHT)
+      return need(weight(1).size() == a.size() || weight(1).size() == 1, "a weight of the row's shape, or of one number");
     const Rows b = rows(1);
     need(b.first == a.first && (b.size() == a.size() || (b.last == 1 && b.outer == a.outer)), "rows that do not go together");
   }
@@ -144,7 +152,9 @@ class Shapes {
       case op_rope:
         return rope(x, 1);
       case op_act:
-        return kind(op_.ints[0], false);
+        return need(op_.ints[0] >= 0 && op_.ints[0] <= 11, "an unknown activation");
+      case op_position_scale:
+        return need(x.first == MEKIK_DIM_TOKENS && tensor(1).name == "positions" && op_.reals[0] > 0, "positions of tokens");
       case op_glu:
         kind(op_.ints[0], true);
         return need(rows(1).like(x), "gate and up differ");
@@ -169,15 +179,17 @@ class Shapes {
     } else if (op_.code == op_mla_append) {
       const auto [heads, numbers] = state(2);
       need(heads == 1 && a.size() + rows(1).size() == numbers, "the latent does not fit the state");
-    } else if (op_.code == op_attention) {
+    } else if (op_.code == op_attention || op_.code == op_attention_chunk) {
       const auto [heads, numbers] = state(1);
       const std::int64_t dv = op_.ints[0];
       need(dv > 0 && a.last + dv == numbers && a.outer % heads == 0 && op_.ints[2] >= 0, "q does not fit the state");
       need(p_.groups[tensor(1).group].window == static_cast<std::uint64_t>(op_.ints[2]), "the window is not that of the state's group");
       need(out(0).size() == a.outer * dv, "the result must be [heads][dv]");
+      need(op_.code == op_attention || op_.ints[2] > 0, "chunks of 0 rows");
       vector(2, a.outer);
       vector(3, a.outer);
-    } else if (op_.code == op_attention_full) {
+    } else if (op_.code == op_attention_full || op_.code == op_attention_near) {
+      if (op_.code == op_attention_near) vector(4, a.outer), vector(5, a.outer);
       need(a.last == rows(1).last && rows(1).outer == rows(2).outer && a.outer % rows(1).outer == 0 && rows(3).size() == 1,
            "q, k, v and segments");
       need(out(0).size() == a.outer * rows(2).last, "the result must be [heads][dv]");
@@ -201,7 +213,7 @@ class Shapes {
 
   void route(std::size_t logits) const {
     const std::int64_t e = rows(logits).size(), top = op_.ints[0], groups = op_.ints[2];
-    need(top >= 1 && top <= e && op_.ints[1] >= 0 && op_.ints[1] <= 2, "the route cannot be taken");
+    need(top >= 1 && top <= e && op_.ints[1] >= 0 && op_.ints[1] <= 3, "the route cannot be taken");
     need(groups >= 1 && e % groups == 0 && op_.ints[3] >= 1 && op_.ints[3] <= groups, "groups that do not divide the experts");
   }
   void experts() const {
@@ -216,7 +228,15 @@ class Shapes {
       need(out(0).size() == top * w.n, "the result must be [top][n]");
       vector(3, w.experts * w.n);
     } else if (op_.code == op_moe_combine) {
-      need(rows(0).size() == rows(1).size() * out(0).size(), "the result must be [n]");
+      need(rows(0).size() % out(0).size() == 0, "the result must be [n]");
+      need(!has(1) || rows(0).size() == rows(1).size() * out(0).size(), "a weight for each expert's row");
+    } else if (op_.code == op_moe_scale) {
+      need(rows(0).size() == rows(1).size() && out(0).like(rows(0)) && weight(2).size() > 0, "weights and ids do not fit");
+    } else if (op_.code == op_moe_spread) {
+      need(out(0).size() == rows(0).size() * rows(1).size() && out(0).first == rows(0).first, "the result must be [top][k]");
+    } else if (op_.code == op_moe_route_mixer) {
+      const std::int64_t top = op_.ints[0];
+      need(top >= 1 && top <= rows(0).size() && out(0).size() == top && out(1).size() == top, "the results must be [top]");
     } else {
       route(1);
       const Weight gate = weight(3), up = weight(5), down = weight(7);
@@ -249,8 +269,8 @@ class Shapes {
       slot(6, x.size() * b.last);
     } else {
       const Rows k = rows(1), v = rows(2);
-      need(x.outer == k.outer && x.last == k.last && v.outer % k.outer == 0 && rows(3).size() == v.outer && rows(4).size() == v.outer,
-           "q, k, v do not fit");
+      need(x.outer == k.outer && x.last == k.last && v.outer % k.outer == 0 && rows(4).size() == v.outer, "q, k, v do not fit");
+      need(rows(3).size() == v.outer || rows(3).size() == v.outer * k.last, "decay must be [hv] or [hv][dk]");
       slot(5, v.outer * k.last * v.last);
       need(out(0).like(v), "the result must have the shape of v");
     }

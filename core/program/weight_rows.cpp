@@ -265,15 +265,15 @@ void ModelReader::compile_value(const Expression& e, const Expr& node, const Wei
   } else if (node.kind == Expr::Kind::negate) {
     compile_value(e, node.args[0], of, out);
     out.push_back({What::negate, 0});
-  } else if (node.kind == Expr::Kind::call && node.text == "exp" && node.args.size() == 1) {
+  } else if (node.kind == Expr::Kind::call && (node.text == "exp" || node.text == "log") && node.args.size() == 1) {
     compile_value(e, node.args[0], of, out);
-    out.push_back({What::exponential, 0});
+    out.push_back({node.text == "exp" ? What::exponential : What::logarithm, 0});
   } else if (node.kind == Expr::Kind::binary && (node.text == "+" || node.text == "-" || node.text == "*")) {
     compile_value(e, node.args[0], of, out);
     compile_value(e, node.args[1], of, out);
     out.push_back({node.text == "+" ? What::add : node.text == "-" ? What::subtract : What::multiply, 0});
   } else {
-    wrong(e.at(node), "a value is made of w, numbers, + - * and exp");
+    wrong(e.at(node), "a value is made of w, numbers, + - *, exp and log");
   }
 }
 

@@ -38,6 +38,9 @@ float compute(const std::vector<program::ValueStep>& steps, float w) {
       case What::exponential:
         stack[top - 1] = static_cast<float>(std::exp(static_cast<double>(stack[top - 1])));
         break;
+      case What::logarithm:
+        stack[top - 1] = static_cast<float>(std::log(static_cast<double>(stack[top - 1])));
+        break;
       case What::add:
         --top, stack[top - 1] = stack[top - 1] + stack[top];
         break;
@@ -58,7 +61,7 @@ bool well_formed(const std::vector<program::ValueStep>& steps) {
   std::size_t depth = 0;
   for (const program::ValueStep& step : steps) {
     const bool pushes = step.what == What::weight || step.what == What::constant;
-    const bool unary = step.what == What::negate || step.what == What::exponential;
+    const bool unary = step.what == What::negate || step.what == What::exponential || step.what == What::logarithm;
     if (pushes ? ++depth > 16 : depth < (unary ? 1u : 2u)) return false;
     if (!pushes && !unary) --depth;
   }

@@ -26,7 +26,7 @@ struct Places {
 };
 
 // Does token i of the step see row `row` of its sequence?
-bool sees(const Places& p, std::uint64_t i, std::uint64_t row, bool causal, std::uint64_t window) {
+bool sees(const Places& p, std::uint64_t i, std::uint64_t row, bool causal, std::uint64_t window, std::uint64_t chunk = 0) {
   const std::uint64_t context = p.step.context(p.seq), first = p.step.begin(p.seq);
   bool visible = !causal || row <= context + i;
   if (row >= context) {
@@ -35,6 +35,7 @@ bool sees(const Places& p, std::uint64_t i, std::uint64_t row, bool causal, std:
     const auto* spans = p.step.batch->spans;
     if (spans != nullptr && spans[first + i] >= 0 && spans[first + i] == spans[first + j]) visible = true;
   }
+  if (chunk != 0 && p.stored(row) / chunk != p.token(i) / chunk) return false;
   return visible && (window == 0 || p.stored(row) + window > p.token(i));
 }
 
@@ -79,7 +80,7 @@ void attention(const Rows& q, const State& state, const Flat& sinks, const Flat&
     std::vector<double> scores, out;
     std::vector<const std::byte*> rows;
     for (std::uint64_t row = 0; row < end; ++row) {
-      if (!sees(places, i, row, options.causal, options.window)) continue;
+      if (!sees(places, i, row, options.causal, options.window, options.chunk)) continue;
       const std::byte* stored = state.row(step, seq, row);
       double s = 0;
       for (std::size_t j = 0; j < d; ++j) s += static_cast<double>(query[j]) * load_num(state.num, stored, at + j);
@@ -96,20 +97,29 @@ void attention(const Rows& q, const State& state, const Flat& sinks, const Flat&
 }
 
 void attention_full(const Rows& q, const Rows& k, const Rows& v, const Ids& segments, double scale, const Threads& threads, const Rows& y) {
+  attention_near(q, k, v, segments, {}, {}, {0, scale, 0}, threads, y);
+}
+
+void attention_near(const Rows& q, const Rows& k, const Rows& v, const Ids& segments, const Flat& sinks, const Flat& slopes,
+                    const NearOptions& options, const Threads& threads, const Rows& y) {
   const std::size_t d = q.last, dv = v.last, shared = q.outer / k.outer;
   each(threads, y.n * q.outer, [&](std::size_t unit) {
     const std::size_t t = unit / q.outer, h = unit % q.outer, g = h / shared;
     std::vector<double> scores, out;
     std::vector<std::size_t> rows;
     for (std::size_t r = 0; r < k.n; ++r) {
-      if (segments.row(r)[0] != segments.row(t)[0]) continue;
+      const std::size_t apart = r < t ? t - r : r - t;
+      if (segments.row(r)[0] != segments.row(t)[0] || (options.window != 0 && apart >= options.window)) continue;
       double s = 0;
       for (std::size_t j = 0; j < d; ++j) s += static_cast<double>(q.row(t)[h * d + j]) * k.row(r)[g * d + j];
-      scores.push_back(s * scale);
+      s *= options.scale;
+      if (options.softcap != 0) s = options.softcap * std::tanh(s / options.softcap);
+      if (!slopes.empty()) s -= slopes[h] * static_cast<double>(apart);
+      scores.push_back(s);
       rows.push_back(r);
     }
-    weigh(
-        scores, nullptr, dv, [&](std::size_t j, std::size_t c) { return static_cast<double>(v.row(rows[j])[g * dv + c]); }, out);
+    const auto value = [&](std::size_t j, std::size_t c) { return static_cast<double>(v.row(rows[j])[g * dv + c]); };
+    weigh(scores, sinks.empty() ? nullptr : &sinks[h], dv, value, out);
     for (std::size_t c = 0; c < dv; ++c) y.row(t)[h * dv + c] = static_cast<float>(out[c]);
   });
 }

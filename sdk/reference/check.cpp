@@ -29,7 +29,8 @@ void Checker::ids(std::uint32_t i, std::uint64_t bound) const {
       continue;
     const mekik_tensor& source = program.tensor(maker.in[0]);
     if (maker.code == op::argmax) return need(last_size(source) <= bound, named(i) + " may exceed what it counts");
-    if (maker.code == op::moe_route) return need(row_size(source) <= bound, named(i) + " names more experts than there are");
+    if (maker.code == op::moe_route || maker.code == op::moe_route_mixer)
+      return need(row_size(source) <= bound, named(i) + " names more experts than there are");
   }
   need(false, named(i) + " is made by no moe_route or argmax before it");
 }
@@ -52,13 +53,14 @@ void check_counts(const mekik_op& o, const OpRow& row) {
 }
 
 void check_kind(std::int64_t kind, bool gated) {
-  Checker::need((kind >= kNone && kind <= kSoftplus) || (gated && kind == kSwigluClamped), "unknown activation " + std::to_string(kind));
+  Checker::need((kind >= kNone && kind <= kSoftplus) || (gated ? kind == kSwigluClamped : kind == kSqrt || kind == kExp),
+                "unknown activation " + std::to_string(kind));
 }
 
-// b of add and mul: rows of a's shape, rows with last size 1, or a weight of a's row shape.
+// b of add and mul: rows of a's shape, rows with last size 1, a weight of a's row shape or of one number.
 void check_addend(const Checker& c, const RowShape& a, std::uint32_t i) {
   if (c.in(i).role == MEKIK_ROLE_WEIGHT)
-    return Checker::need(c.weight(i).size() == a.size(), c.named(i) + " does not have the row's shape");
+    return Checker::need(c.weight(i).size() == a.size() || c.weight(i).size() == 1, c.named(i) + " does not have the row's shape");
   const RowShape b = c.rows(i);
   Checker::need(b.rows == a.rows && (b.size() == a.size() || (b.last == 1 && (b.outer == a.outer || b.outer == 1))),
                 c.named(i) + " does not fit the rows");
@@ -97,6 +99,8 @@ void check_qkv(const Checker& c) {
   check_rope(c, q, 9, c.op.ints[0], c.op.ints[1]);
 }
 
+}  // namespace
+
 void check_state_ops(const Checker& c) {
   if (c.op.code == op::kv_append) {
     const RowShape k = c.rows(0), v = c.rows(1);
@@ -113,9 +117,12 @@ void check_state_ops(const Checker& c) {
                 "the state does not fit the heads of q");
   Checker::need(q.rows == MEKIK_DIM_TOKENS && y.rows == q.rows && y.size() == q.outer * static_cast<std::uint64_t>(dv),
                 "the result must be [tokens][heads][dv]");
+  Checker::need(c.op.code == op::attention || c.op.ints[2] > 0, "chunks of 0 rows");
   c.vector(2, q.outer);
   c.vector(3, q.outer);
 }
+
+namespace {
 
 // Results with the rows and the shape of operand 0.
 void check_maps(const Checker& c) {

@@ -7,10 +7,12 @@ namespace {
 
 constexpr auto need = Checker::need;
 
+std::string_view program_name(const Checker& c, std::uint32_t i) { return c.program.name(c.op.in[i]); }
+
 void check_route(const RowShape& logits, const std::int64_t* ints) {
   const auto experts = static_cast<std::int64_t>(logits.size());
   need(ints[0] >= 1 && ints[0] <= experts, "chooses " + std::to_string(ints[0]) + " of " + std::to_string(experts) + " experts");
-  need(ints[1] >= 0 && ints[1] <= 2 && ints[4] >= 0 && ints[4] <= 1 && ints[5] >= 0 && ints[5] <= 1, "an unknown way of scoring");
+  need(ints[1] >= 0 && ints[1] <= 3 && ints[4] >= 0 && ints[4] <= 1 && ints[5] >= 0 && ints[5] <= 1, "an unknown way of scoring");
   need(ints[2] >= 1 && ints[3] >= 1 && ints[3] <= ints[2] && experts % ints[2] == 0, "groups that do not divide the experts");
   need(ints[2] == 1 || ints[0] <= experts / ints[2] * ints[3], "more experts than the chosen groups have");
 }
@@ -44,8 +46,25 @@ void check_moe(const Checker& c) {
     return need(y.size() == ids.size() * w.n, "the result must be [rows][top][n]");
   }
   if (o.code == op::moe_combine) {
-    const RowShape y = c.rows(0), weights = c.rows(1), out = c.out(0);
-    return need(y.rows == weights.rows && out.rows == y.rows && y.size() == weights.size() * out.size(), "the result must be [rows][n]");
+    const RowShape y = c.rows(0), out = c.out(0);
+    need(out.rows == y.rows && y.size() % out.size() == 0, "the result must be [rows][n]");
+    return need(!c.has(1) || (c.rows(1).rows == y.rows && c.rows(1).size() * out.size() == y.size()), "a weight for each expert's row");
+  }
+  if (o.code == op::moe_scale) {
+    const RowShape weights = c.rows(0);
+    c.ids(1, c.weight(2).size());
+    return need(weights.same(c.rows(1)) && weights.same(c.out(0)), "weights, ids and the result must be [rows][top]");
+  }
+  if (o.code == op::moe_spread) {
+    const RowShape x = c.rows(0), weights = c.rows(1), y = c.out(0);
+    return need(weights.rows == x.rows && y.rows == x.rows && y.size() == weights.size() * x.size(), "the result must be [rows][top][k]");
+  }
+  if (o.code == op::moe_route_mixer) {
+    const RowShape logits = c.rows(0), ids = c.out(0), weights = c.out(1);
+    const std::int64_t top = o.ints[0];
+    need(top >= 1 && static_cast<std::uint64_t>(top) <= logits.size() && o.reals[0] >= 0, "attributes out of range");
+    return need(ids.rows == logits.rows && ids.same(weights) && ids.size() == static_cast<std::uint64_t>(top),
+                "the results must be [rows][top]");
   }
   const RowShape x = c.rows(0), logits = c.rows(1);
   check_route(logits, o.ints);
@@ -97,8 +116,9 @@ void check_recurrent(const Checker& c) {
   }
   const RowShape k = c.rows(1), v = c.rows(2), decay = c.rows(3), beta = c.rows(4);
   need(x.same(k) && v.rows == x.rows && v.outer % k.outer == 0, "q, k and v do not fit");
-  need(decay.rows == x.rows && decay.size() == v.outer && beta.rows == x.rows && beta.size() == v.outer,
-       "decay and beta must be [tokens][heads of v]");
+  need(decay.rows == x.rows && (decay.size() == v.outer || decay.size() == v.outer * k.last),
+       "decay must be [tokens][heads of v][dk or 1]");
+  need(beta.rows == x.rows && beta.size() == v.outer, "beta must be [tokens][heads of v]");
   need(c.op.ints[0] == 0 || c.op.ints[0] == 1, "unknown spread " + std::to_string(c.op.ints[0]));
   c.slot(5, v.outer * k.last * v.last);
   need(y.rows == v.rows && y.size() == v.size(), "the result must have the shape of v");
@@ -113,7 +133,12 @@ void check_family(const Checker& c) {
     case op::moe_route:
     case op::moe_linear:
     case op::moe_combine:
+    case op::moe_scale:
+    case op::moe_spread:
+    case op::moe_route_mixer:
       return check_moe(c);
+    case op::attention_chunk:
+      return check_state_ops(c);
     case op::mla_append:
     case op::mla_attention:
       return check_mla(c);
@@ -128,6 +153,22 @@ void check_family(const Checker& c) {
       if (o.code == op::layer_norm) c.vector(1, x.last, x.size()), c.vector(2, x.last, x.size());
       return;
     }
+    case op::mean: {
+      const RowShape x = c.rows(0), y = c.out(0);
+      return need(y.rows == x.rows && y.size() == x.outer, "the result must be [rows][..][1]");
+    }
+    case op::position_scale: {
+      const RowShape x = c.rows(0), y = c.out(0);
+      need(y.rows == x.rows && y.size() == x.size(), "the result does not have the shape of the operand");
+      need(x.rows == MEKIK_DIM_TOKENS && c.in(1).role == MEKIK_ROLE_INPUT && program_name(c, 1) == "positions",
+           "only rows of tokens have positions");
+      return need(o.ints[0] >= 0 && o.ints[0] <= 1 && o.reals[0] > 0, "attributes out of range");
+    }
+    case op::attention_near:
+      c.vector(4, c.rows(0).outer);
+      c.vector(5, c.rows(0).outer);
+      need(o.ints[0] >= 0, "a window below 0");
+      [[fallthrough]];
     case op::attention_full: {
       const RowShape q = c.rows(0), k = c.rows(1), v = c.rows(2), y = c.out(0);
       need(q.last == k.last && q.rows == k.rows && v.rows == k.rows && v.outer == k.outer && q.outer % k.outer == 0,

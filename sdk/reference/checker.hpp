@@ -89,6 +89,7 @@ class Checker {
   std::uint32_t index_;
 };
 
-void check_family(const Checker& c);  // codes from 64 on
+void check_family(const Checker& c);     // codes from 64 on
+void check_state_ops(const Checker& c);  // kv_append, attention and attention_chunk
 
 }  // namespace mekik::reference

@@ -15,7 +15,7 @@ void map(const Rows& x, const Rows& y, F&& f) {
     for (std::size_t j = 0; j < y.size(); ++j) y.row(i)[j] = f(x.row(i)[j]);
 }
 
-// b has a's row shape, or one number for each of its outer rows, or one number a row.
+// b has a's row shape, or one number for each of its outer rows, or one number a row, or one number for all.
 template <class F>
 void combine(const Rows& a, const Rows& b, const Rows& y, F&& f) {
   const std::size_t each_b = y.size() / b.size();
@@ -46,6 +46,10 @@ float activate(std::int64_t kind, float value) {
       return static_cast<float>(std::tanh(x));
     case kSoftplus:
       return static_cast<float>(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
+    case kSqrt:
+      return static_cast<float>(std::sqrt(x));
+    case kExp:
+      return static_cast<float>(std::exp(x));
     default:
       return value;
   }

@@ -80,8 +80,10 @@ void run_linear_glu(const Operands& o) {
 }
 
 void run_attention(const Operands& o) {
-  const AttentionOptions options{static_cast<std::size_t>(o.whole(0)), o.whole(1) != 0, static_cast<std::uint64_t>(o.whole(2)), o.real(0),
-                                 o.real(1)};
+  const bool chunks = o.op().code == op::attention_chunk;
+  const auto reach = static_cast<std::uint64_t>(o.whole(2));
+  const AttentionOptions options{
+      static_cast<std::size_t>(o.whole(0)), o.whole(1) != 0, chunks ? 0 : reach, o.real(0), o.real(1), chunks ? reach : 0};
   attention(o.rows(0), o.state(1), o.flat(2), o.flat(3), options, o.step(), o.out());
 }
 
@@ -122,7 +124,7 @@ void run_moe_ffn(const Operands& o) {
   moe_linear(x, o.weight(5), ids, o.flat(6), up, threads);
   glu(gate, up, o.whole(6), o.real(1), o.real(2), gate);
   moe_linear(gate, o.weight(7), ids, o.flat(8), down, threads);
-  moe_combine(down, weights, o.out());
+  moe_combine(down, &weights, o.out());
 }
 
 void run_family(const Operands& o) {
@@ -133,8 +135,26 @@ void run_family(const Operands& o) {
       return moe_route(o.rows(0), o.flat(1), route_options(o), o.out_ids(), o.out(1));
     case op::moe_linear:
       return moe_linear(o.rows(0), o.weight(1), o.ids(2), o.flat(3), o.out(), o.step().threads);
-    case op::moe_combine:
-      return moe_combine(o.rows(0), o.rows(1), o.out());
+    case op::moe_combine: {
+      const Rows weights = o.has(1) ? o.rows(1) : Rows{};
+      return moe_combine(o.rows(0), o.has(1) ? &weights : nullptr, o.out());
+    }
+    case op::moe_scale:
+      return moe_scale(o.rows(0), o.ids(1), o.flat(2), o.out());
+    case op::moe_spread:
+      return moe_spread(o.rows(0), o.rows(1), o.out());
+    case op::moe_route_mixer:
+      return moe_route_mixer(o.rows(0), o.real(0), o.out_ids(), o.out(1));
+    case op::mean:
+      return mean(o.rows(0), o.out());
+    case op::position_scale:
+      return position_scale(o.rows(0), o.axes().positions, o.whole(0), o.real(0), o.real(1), o.out());
+    case op::attention_chunk:
+      return run_attention(o);
+    case op::attention_near: {
+      const NearOptions options{static_cast<std::uint64_t>(o.whole(0)), o.real(0), o.real(1)};
+      return attention_near(o.rows(0), o.rows(1), o.rows(2), o.ids(3), o.flat(4), o.flat(5), options, o.step().threads, o.out());
+    }
     case op::mla_append:
       return kv_append(o.rows(0), o.rows(1), o.state(2), o.step());
     case op::mla_attention: {

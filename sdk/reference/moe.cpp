@@ -44,6 +44,10 @@ std::vector<float> scores_of(const float* logits, std::size_t n, std::int64_t ki
   const Rows row{scores.data(), 1, n, 1, n};
   if (kind == 0) softmax(row, row);
   if (kind == 1) act(row, kSigmoid, row);
+  if (kind == 3) {
+    act(row, kSoftplus, row);
+    act(row, kSqrt, row);
+  }
   return scores;
 }
 
@@ -74,11 +78,42 @@ void moe_route(const Rows& logits, const Flat& bias, const RouteOptions& o, cons
   }
 }
 
-void moe_combine(const Rows& y, const Rows& weights, const Rows& out) {
+void moe_route_mixer(const Rows& logits, double width, const Matrix<std::int32_t>& ids, const Rows& weights) {
+  const std::size_t n = logits.size();
+  for (std::size_t t = 0; t < logits.n; ++t) {
+    std::vector<float> left(logits.row(t), logits.row(t) + n);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::size_t best = largest(left, 1)[0];
+      const double m = left[best];
+      double sum = 0;
+      for (const float s : left)
+        if (s != kNever && !((m - s) / std::fmax(std::fabs(static_cast<double>(s)), m) > width)) sum += std::exp(s - m);
+      ids.row(t)[i] = static_cast<std::int32_t>(best);
+      weights.row(t)[i] = static_cast<float>(1 / sum);
+      left[best] = kNever;
+    }
+  }
+}
+
+void moe_scale(const Rows& weights, const Ids& ids, const Flat& s, const Rows& y) {
+  for (std::size_t t = 0; t < y.n; ++t)
+    for (std::size_t i = 0; i < y.size(); ++i) y.row(t)[i] = weights.row(t)[i] * s[static_cast<std::size_t>(ids.row(t)[i])];
+}
+
+void moe_spread(const Rows& x, const Rows& weights, const Rows& y) {
+  const std::size_t k = x.size();
+  for (std::size_t t = 0; t < y.n; ++t)
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      for (std::size_t j = 0; j < k; ++j) y.row(t)[i * k + j] = x.row(t)[j] * weights.row(t)[i];
+}
+
+void moe_combine(const Rows& y, const Rows* weights, const Rows& out) {
+  const std::size_t top = y.size() / out.size();
   for (std::size_t t = 0; t < out.n; ++t)
     for (std::size_t j = 0; j < out.size(); ++j) {
       double sum = 0;
-      for (std::size_t i = 0; i < weights.size(); ++i) sum += static_cast<double>(y.row(t)[i * out.size() + j]) * weights.row(t)[i];
+      for (std::size_t i = 0; i < top; ++i)
+        sum += static_cast<double>(y.row(t)[i * out.size() + j]) * (weights != nullptr ? weights->row(t)[i] : 1.0f);
       out.row(t)[j] = static_cast<float>(sum);
     }
 }

@@ -63,4 +63,13 @@ void softmax(const Rows& x, const Rows& y) {
   });
 }
 
+void mean(const Rows& x, const Rows& y) {
+  for (std::size_t i = 0; i < y.n; ++i)
+    for (std::size_t o = 0; o < x.outer; ++o) {
+      double sum = 0;
+      for (std::size_t j = 0; j < x.last; ++j) sum += x.row(i)[o * x.last + j];
+      y.row(i)[o] = static_cast<float>(sum / static_cast<double>(x.last));
+    }
+}
+
 }  // namespace mekik::reference

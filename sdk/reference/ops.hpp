@@ -21,6 +21,8 @@ enum ActKind : std::int64_t {
   kSigmoid = 7,
   kTanh = 8,
   kSoftplus = 9,
+  kSqrt = 10,  // of act only, as kExp
+  kExp = 11,
   kSwigluClamped = 16,
 };
 float activate(std::int64_t kind, float x);
@@ -28,7 +30,7 @@ float activate(std::int64_t kind, float x);
 using Flat = std::vector<float>;
 
 // elementwise.cpp: one row at a time; y may be x or a.
-void add(const Rows& a, const Rows& b, const Rows& y);  // b: a's row shape, or last size 1
+void add(const Rows& a, const Rows& b, const Rows& y);  // b: a's row shape, last size 1, or one number
 void mul(const Rows& a, const Rows& b, const Rows& y);
 void act(const Rows& x, std::int64_t kind, const Rows& y);
 void scale(const Rows& x, double a, double b, const Rows& y);
@@ -51,6 +53,7 @@ void rms_norm(const Rows& x, const Flat& w, double eps, const Rows& y);  // y ma
 void layer_norm(const Rows& x, const Flat& w, const Flat& b, double eps, const Rows& y);
 void l2_norm(const Rows& x, double eps, const Rows& y);
 void softmax(const Rows& x, const Rows& y);
+void mean(const Rows& x, const Rows& y);
 
 // linear.cpp: y[t][n] = sum over k of x[t][k] w[n][k], one double chain in ascending k, rounded; then + bias in F32.
 void linear(const Rows& x, const Weight& w, const Flat& bias, const Rows& y, const Threads& threads);
@@ -60,6 +63,8 @@ struct RopeAxes {
   const std::int32_t* positions;
   std::uint32_t n_axes, n_tokens;
 };
+void position_scale(const Rows& x, const std::int32_t* positions, std::int64_t shift, double every, double factor,
+                    const Rows& y);  // y may be x
 void rope(const Rows& x, const Flat& table, const RopeAxes& axes, std::int64_t dim, std::int64_t pairs, double magnitude, const Rows& y);
 
 // attention.cpp
@@ -69,10 +74,17 @@ struct AttentionOptions {
   bool causal;
   std::uint64_t window;
   double scale, softcap;
+  std::uint64_t chunk = 0;  // attention_chunk
 };
 void attention(const Rows& q, const State& state, const Flat& sinks, const Flat& slopes, const AttentionOptions& options, const Step& step,
                const Rows& y);
 void attention_full(const Rows& q, const Rows& k, const Rows& v, const Ids& segments, double scale, const Threads& threads, const Rows& y);
+struct NearOptions {
+  std::uint64_t window;
+  double scale, softcap;
+};
+void attention_near(const Rows& q, const Rows& k, const Rows& v, const Ids& segments, const Flat& sinks, const Flat& slopes,
+                    const NearOptions& options, const Threads& threads, const Rows& y);
 // The absorbed form: scores and sums are made in the latent of `rank` numbers, the two projections are applied to q and to the result.
 struct MlaOptions {
   std::size_t rank, r;
@@ -90,7 +102,10 @@ struct RouteOptions {
 };
 void moe_route(const Rows& logits, const Flat& bias, const RouteOptions& options, const Matrix<std::int32_t>& ids, const Rows& weights);
 void moe_linear(const Rows& x, const Weight& w, const Ids& ids, const Flat& bias, const Rows& y, const Threads& threads);
-void moe_combine(const Rows& y, const Rows& weights, const Rows& out);
+void moe_combine(const Rows& y, const Rows* weights, const Rows& out);
+void moe_scale(const Rows& weights, const Ids& ids, const Flat& s, const Rows& y);  // y may be weights
+void moe_spread(const Rows& x, const Rows& weights, const Rows& y);
+void moe_route_mixer(const Rows& logits, double width, const Matrix<std::int32_t>& ids, const Rows& weights);
 
 // recurrent.cpp: token by token, the state rounded to F32 after every token; never in chunks (docs/kernel-rules.md, rule 9).
 // `work`: n_seqs * slot.size numbers, where the states of the step live until they are saved.

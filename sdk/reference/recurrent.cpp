@@ -71,18 +71,21 @@ void ssm_scan(const SsmInputs& in, const Slot& slot, float* work, const Step& st
 
 void gated_delta(const DeltaInputs& in, const Slot& slot, float* work, const Step& step, const Rows& y) {
   const std::size_t hk = in.k.outer, dk = in.k.last, hv = in.v.outer, dv = in.v.last;
+  const bool per_row = in.decay.size() != hv;
   over_tokens(slot, work, step, hv, [&](std::uint64_t t, std::size_t h, float* state) {
     const std::size_t key_head = in.tiled ? h % hk : h / (hv / hk);
     const float* k = in.k.row(t) + key_head * dk;
     const float* q = in.q.row(t) + key_head * dk;
-    const double decay = std::exp(static_cast<double>(in.decay.row(t)[h])), beta = in.beta.row(t)[h];
+    std::vector<double> decay(dk);
+    for (std::size_t i = 0; i < dk; ++i) decay[i] = std::exp(static_cast<double>(in.decay.row(t)[per_row ? h * dk + i : h]));
+    const double beta = in.beta.row(t)[h];
     for (std::size_t c = 0; c < dv; ++c) {
       double seen = 0, out = 0;
-      for (std::size_t i = 0; i < dk; ++i) seen += state[i * dv + c] * decay * k[i];
+      for (std::size_t i = 0; i < dk; ++i) seen += state[i * dv + c] * decay[i] * k[i];
       const double delta = (in.v.row(t)[h * dv + c] - seen) * beta;
       for (std::size_t i = 0; i < dk; ++i) {
         float& s = state[i * dv + c];
-        s = static_cast<float>(s * decay + k[i] * delta);
+        s = static_cast<float>(s * decay[i] + k[i] * delta);
         out += static_cast<double>(s) * q[i];
       }
       y.row(t)[h * dv + c] = static_cast<float>(out * in.scale);

@@ -29,4 +29,12 @@ void rope(const Rows& x, const Flat& table, const RopeAxes& axes, std::int64_t d
   }
 }
 
+void position_scale(const Rows& x, const std::int32_t* positions, std::int64_t shift, double every, double factor, const Rows& y) {
+  for (std::size_t i = 0; i < y.n; ++i) {
+    const double steps = std::floor(static_cast<double>(positions[i] + shift) / every);
+    const auto by = static_cast<float>(1 + factor * std::log1p(steps));
+    for (std::size_t j = 0; j < y.size(); ++j) y.row(i)[j] = x.row(i)[j] * by;
+  }
+}
+
 }  // namespace mekik::reference

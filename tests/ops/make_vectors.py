@@ -215,5 +215,68 @@ def forms():
          half=spread(np.ldexp(one(1), e8 - 128), 16) * fp4[codes])
 
 
-for make in (activations, norms, linears, rotations, attentions, latent, experts, recurrences, numbers, forms):
+def scales_and_means():
+    x, positions = f32(4, 2, 3), np.array([0, 5, 7, 900])
+    factor = lambda shift, every, by: (1 + by * np.log1p(np.floor((positions + shift) / every)))[:, None, None]
+    case("position_scale", x=x, positions=positions.astype(np.float32), mean=x.astype(np.float64).mean(-1),
+         plain=x.astype(np.float64) * factor(0, 4.0, 0.1), shifted=x.astype(np.float64) * factor(1, 8.0, 0.25))
+    roots = np.abs(f32(8))
+    case("roots", x=roots, sqrt=np.sqrt(roots.astype(np.float64)), exp=np.exp(roots.astype(np.float64)))
+
+
+def near_attentions():
+    q, k, v, sinks, slopes = f32(3, 4, 6), f32(8, 2, 6), f32(8, 2, 5), f32(4), np.abs(f32(4))
+    out = np.concatenate([attend(q[i:i + 1], k[(5 + i) // 3 * 3:6 + i], v[(5 + i) // 3 * 3:6 + i], (5 + i) % 3, sinks=sinks) for i in range(3)])
+    case("attention_chunk", q=q, k=k, v=v, sinks=sinks, y=out)  # chunks of 3
+    segments, at = np.array([0, 0, 1, 1, 1, 1]), np.arange(6)
+    q, k, v = f32(6, 4, 4), f32(6, 2, 4), f32(6, 2, 3)
+    y = np.zeros((6, 4, 3))
+    for i in range(6):
+        seen = (segments == segments[i]) & (np.abs(at - i) < 3)
+        for h in range(4):
+            s = 0.5 * k[seen][:, h // 2].astype(np.float64) @ q[i, h].astype(np.float64)
+            s = 2 * np.tanh(s / 2) - slopes[h] * np.abs(at[seen] - i)
+            y[i, h] = softmax(np.append(s, sinks[h]))[:-1] @ v[seen][:, h // 2].astype(np.float64)
+    case("attention_near", q=q, k=k, v=v, sinks=sinks, slopes=slopes, segments=segments.astype(np.float32), y=y)
+
+
+def more_experts():
+    logits, width = 2 * f32(5, 8), 0.4
+    ids, weights = [], []
+    for row in logits.astype(np.float64):
+        left, one, w = row.copy(), [], []
+        for _ in range(2):
+            best = int(left.argmax())
+            near = ~((left[best] - row) / np.maximum(np.abs(row), left[best]) > width) & np.isfinite(left)
+            w.append(1 / np.exp(left[near] - left[best]).sum())
+            one.append(best)
+            left[best] = -np.inf
+        ids.append(one)
+        weights.append(w)
+    ids = np.array(ids)
+    soft = np.sqrt(np.logaddexp(0, logits.astype(np.float64)))
+    chosen = np.argsort(-soft, -1, kind="stable")[:, :3]
+    picked = np.take_along_axis(soft, chosen, -1)
+    case("moe_route_mixer", logits=logits, width=width, ids=ids.astype(np.float64), weights=np.array(weights), chosen=chosen.astype(np.float64),
+         picked=picked / picked.sum(-1, keepdims=True) * 2.5)
+    x, mix, s = f32(5, 3), f32(5, 2), f32(8)
+    case("moe_spread", x=x, mix=mix, s=s, y=mix[..., None].astype(np.float64) * x[:, None].astype(np.float64), total=(mix[..., None].astype(np.float64) * x[:, None]).sum(1),
+         scaled=mix.astype(np.float64) * s[ids])
+
+
+def deltas_by_channel():
+    hk, hv, dk, dv, t = 2, 4, 3, 2, 4
+    q, k, v, decay, beta, start = f32(t, hk, dk), f32(t, hk, dk), f32(t, hv, dv), -np.abs(f32(t, hv, dk)), np.abs(f32(t, hv)) / 4, f32(hv, dk, dv)
+    s, rows = start.astype(np.float64), []
+    for i in range(t):
+        s = s * np.exp(decay[i].astype(np.float64))[..., None]
+        ki = np.repeat(k[i], hv // hk, 0).astype(np.float64)
+        delta = (v[i] - np.einsum("hkv,hk->hv", s, ki)) * beta[i][:, None]
+        s = s + np.einsum("hk,hv->hkv", ki, delta)
+        rows.append(np.einsum("hkv,hk->hv", s, np.repeat(q[i], hv // hk, 0)) * 0.5)
+    case("delta_by_channel", q=q, k=k, v=v, decay=decay, beta=beta, start=start, y=np.stack(rows), after=s)
+
+
+for make in (activations, norms, linears, rotations, attentions, latent, experts, recurrences, numbers, forms, scales_and_means, near_attentions,
+             more_experts, deltas_by_channel):
     make()

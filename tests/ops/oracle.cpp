@@ -214,24 +214,10 @@ TEST_CASE("routing and experts") {
   std::vector<float> y(30), combined(15);
   moe_linear(rows(x, 3, 1, 6), Floats{c.floats("w"), 4, 5, 6}.weight, {chosen.data(), 3, 2, 1, 2}, c.floats("b"), rows(y, 3, 2, 5), {});
   check_near(y, c["y"]);
-  moe_combine(rows(y, 3, 2, 5), rows(mix, 3, 1, 2), rows(combined, 3, 1, 5));
+  const Rows shares = rows(mix, 3, 1, 2);
+  moe_combine(rows(y, 3, 2, 5), &shares, rows(combined, 3, 1, 5));
   check_near(combined, c["combined"]);
 }
-
-namespace {
-
-// Slot 0 holds the start; the last token saves to slot 1.
-struct TwoSlots {
-  explicit TwoSlots(const std::vector<float>& start)
-      : data(2 * start.size()), work(start.size()), slot{reinterpret_cast<std::byte*>(data.data()), start.size() * 4, 0, start.size()} {
-    std::copy(start.begin(), start.end(), data.begin());
-  }
-  std::vector<float> after() const { return {data.begin() + static_cast<std::ptrdiff_t>(slot.size), data.end()}; }
-  std::vector<float> data, work;
-  Slot slot;
-};
-
-}  // namespace
 
 TEST_CASE("recurrent operations, token by token") {
   const Case conv{"conv"};

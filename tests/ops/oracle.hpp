@@ -109,4 +109,15 @@ struct OneSequence {
   State state;
 };
 
+// Slot 0 holds the start; the last token saves to slot 1.
+struct TwoSlots {
+  explicit TwoSlots(const std::vector<float>& start)
+      : data(2 * start.size()), work(start.size()), slot{reinterpret_cast<std::byte*>(data.data()), start.size() * 4, 0, start.size()} {
+    std::copy(start.begin(), start.end(), data.begin());
+  }
+  std::vector<float> after() const { return {data.begin() + static_cast<std::ptrdiff_t>(slot.size), data.end()}; }
+  std::vector<float> data, work;
+  Slot slot;
+};
+
 }  // namespace mekik::reference

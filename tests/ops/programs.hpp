@@ -22,6 +22,10 @@ ProgramBuilder::Id random_rows(ProgramBuilder& b, std::vector<std::int64_t> shap
 // Rows of the case as "logits".
 void finish(ProgramBuilder& b, ProgramBuilder::Id rows, std::int64_t size);
 
+// An operation with one result of operand 0's row shape; `more` makes the operands after the first.
+OpCase map_case(std::string name, bool every, std::uint32_t code, std::vector<std::int64_t> shape, std::vector<std::int64_t> ints,
+                std::vector<double> reals, std::function<std::vector<ProgramBuilder::Id>(ProgramBuilder&)> more = {}, double bound = 2e-6);
+
 std::vector<OpCase> basic_cases();
 std::vector<OpCase> composite_cases();
 std::vector<OpCase> family_cases();

@@ -27,6 +27,8 @@ CASES = [  # head dim, base, context, planned length, group
                                   attention_factor=1.5)),
     (128, 5e5, 131072, 131072, dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)),
     (64, 5e5, 131072, 131072, dict(rope_type="llama3", factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)),
+    (64, 1e6, 131072, 131072, dict(rope_type="proportional", partial_rotary_factor=0.25)),
+    (24, 1e4, 4096, 4096, dict(rope_type="proportional", partial_rotary_factor=0.4, factor=2.0)),
 ]
 
 out = []

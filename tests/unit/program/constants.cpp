@@ -92,6 +92,17 @@ TEST_CASE("constants: what has no meaning is said") {
   CHECK(complaint_of("linear(a, b)") == "linear works on rows; constants are needed here");
 }
 
+TEST_CASE("constants: lists and texts") {
+  CHECK(to_text(in_page("first(kinds, 2)")) == "[x, y]");
+  CHECK(to_text(in_page("first(word, 2)")) == "xy");
+  CHECK(to_text(in_page("first(counts, 9)")) == "[4, 0, 9]");
+  CHECK(in_page("largest(where(each(first(kinds, 2), 'x')))").integer == 0);
+  CHECK(in_page("word[1] == 'y'").boolean);
+  CHECK(in_page("'yx' in word and 'z' not in word").boolean);
+  CHECK(complaint_of("first(a, 1)") == "first needs a list or a text, not a whole number");
+  CHECK(complaint_of("first(kinds, b)") == "first needs a count, not -3");
+}
+
 TEST_CASE("constants: only the chosen side is evaluated") {
   CHECK(in_page("choose(zero == 0, 1, counts[9])").integer == 1);
   CHECK(in_page("yes or counts[9] > 0").boolean);

@@ -1,8 +1,8 @@
 // Rotary recipes against numbers of other implementations (rope_vectors.json, made by tests/programs/rope_vectors.py) and of the field.
 #include <cmath>
 
-#include "fixtures.hpp"
 #include "program/rope_recipe.hpp"
+#include "small_page.hpp"
 
 using namespace mekik;
 using namespace mekik::program;
@@ -126,6 +126,15 @@ TEST_CASE("rope: what no recipe knows is refused") {
   r = llama_3(64, 8);
   r.base = std::nan("");
   CHECK(!rope_recipe(r).ok());
+}
+
+TEST_CASE("rope: a key that a hyperparameter of the page names is its own business") {
+  const std::string model =
+      test::replaced(test::kSmallModel, "\"tiny.width\"", "\"tiny.scaling.type\": \"none\", \"tiny.scaling.bend\": 0.1, \"tiny.width\"");
+  const std::string page =
+      test::replaced(test::kSmallPage, "base = \"10000.0\"", "base = \"10000.0\"\nscaling = { gguf = \"{arch}.scaling\" }");
+  CHECK(test::complaint(page, model).find("the rotary scaling has a key \"bend\" that no recipe knows") != std::string::npos);
+  CHECK(test::complaint(test::replaced(page, "heads = \"4\"", "heads = \"4\"\nbend = { gguf = \"{arch}.scaling.bend\" }"), model) == "");
 }
 
 TEST_CASE("rope: lists chosen by the planned length are part of the position key") {
