@@ -18,6 +18,7 @@ import tempfile
 import numpy as np
 
 import gguf_twin
+from families import families
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TINY = os.path.join(HERE, "tiny")
@@ -94,20 +95,45 @@ class Numbered:
         return {**row, "value": "1 + w"} if flat[0] % STEP == 1 else row
 
 
-def convert(llama, folder, out, kind, dense):
+def older(hparams):
+    """With the keys that the converter wants and transformers 5 no longer writes."""
+    rope = hparams.get("rope_parameters") or {}
+    hparams.setdefault("n_ctx", hparams.get("n_positions"))
+    hparams.setdefault("seq_length", hparams.get("max_position_embeddings", 128))
+    hparams.setdefault("activation_function", hparams.get("hidden_act"))
+    hparams.setdefault("rotary_pct", rope.get("partial_rotary_factor", 1.0))
+    if hparams.get("multi_query") and not hparams.get("new_decoder_architecture"):
+        hparams["num_kv_heads"] = 1
+    if "llama_4_scaling_beta" in rope:
+        rope.setdefault("mscale_all_dim", 1.0)
+    if hparams["architectures"] == ["MptForCausalLM"]:
+        hparams["architectures"] = ["MPTForCausalLM"]
+    return hparams
+
+
+def forget_tokenizers(kind):
+    kind.set_vocab = lambda self: None
+    for more in kind.__subclasses__():
+        forget_tokenizers(more)
+
+
+def convert(folder, out, kind, dense):
     """Runs the converter without a tokenizer. Returns None where it does not know the family."""
     import gguf
-    from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
+    from conversion import ModelBase, ModelType, TextModel, get_model_architecture, get_model_class
 
     logging.disable(logging.WARNING)
-    architecture = get_model_architecture(ModelBase.load_hparams(pathlib.Path(folder), False), ModelType.TEXT)
+    hparams = older(ModelBase.load_hparams(pathlib.Path(folder), False))
     try:
-        model_class = get_model_class(architecture)
+        model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     except NotImplementedError:
         return None
-    made = type(model_class.__name__, (model_class,), {"set_vocab": lambda self: None, "model_arch": model_class.model_arch})
+    forget_tokenizers(TextModel)
+    if hasattr(model_class, "module_paths"):
+        model_class.module_paths = []  # what the last model left there
     types = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTLY_F16, "BF16": gguf.LlamaFileType.MOSTLY_BF16}
-    made(pathlib.Path(folder), types[kind], pathlib.Path(out), eager=True, sentence_transformers_dense_modules=dense).write()
+    made = model_class(pathlib.Path(folder), types[kind], pathlib.Path(out), eager=True, sentence_transformers_dense_modules=dense, hparams=hparams)
+    made.write()
     return gguf.GGUFReader(out)
 
 
@@ -129,7 +155,13 @@ def by_value(values, weights):
     return {"literal": [float(v) for v in values.reshape(-1)]}
 
 
-def recipe(llama, folder):
+def vocabulary(folder):
+    with open(os.path.join(folder, "config.json")) as file:
+        config = json.load(file)
+    return config.get("text_config", config)["vocab_size"]
+
+
+def recipe(folder):
     from gguf.quants import dequantize
 
     weights = gguf_twin.read_safetensors(os.path.join(folder, "model.safetensors"))
@@ -137,15 +169,18 @@ def recipe(llama, folder):
     kind = max(set(dtypes), key=dtypes.count)
     dense = os.path.exists(os.path.join(folder, "modules.json"))
     with tempfile.TemporaryDirectory() as scratch:
-        reader = convert(llama, folder, os.path.join(scratch, "real.gguf"), kind, dense)
+        real = shutil.copytree(folder, os.path.join(scratch, "real"))
+        with open(os.path.join(real, "tokenizer.json"), "w") as file:  # some families are converted by their tokenizer's size
+            json.dump({"model": {"vocab": {str(n): n for n in range(vocabulary(folder))}}, "added_tokens": []}, file)
+        reader = convert(real, os.path.join(scratch, "real.gguf"), kind, dense)
         if reader is None:
             return None
-        real = {t.name: (t.tensor_type, np.asarray(dequantize(t.data, t.tensor_type), np.float32).reshape([int(n) for n in t.shape[::-1]])) for t in reader.tensors}
-        numbered = Numbered(folder, os.path.join(scratch, "numbered"))
-        other = convert(llama, os.path.join(scratch, "numbered"), os.path.join(scratch, "numbered.gguf"), "F32", dense)
+        values_of = {t.name: (t.tensor_type, np.asarray(dequantize(t.data, t.tensor_type), np.float32).reshape([int(n) for n in t.shape[::-1]])) for t in reader.tensors}
+        numbered = Numbered(real, os.path.join(scratch, "numbered"))
+        other = convert(os.path.join(scratch, "numbered"), os.path.join(scratch, "numbered.gguf"), "F32", dense)
         numbers = {t.name: np.asarray(t.data) for t in other.tensors}
         tensors = []
-        for name, (type_, values) in real.items():
+        for name, (type_, values) in values_of.items():
             row = numbered.row(numbers[name]) or by_value(values, weights)
             tensors.append({"name": name, "type": type_.name, "shape": list(values.shape), **row})
         made = {"architecture": reader.fields["general.architecture"].contents(), "metadata": metadata_of(reader), "tensors": tensors}
@@ -159,12 +194,16 @@ def main():
     arguments.add_argument("--missing", action="store_true")
     given = arguments.parse_args()
     sys.path[1:1] = [given.llama, os.path.join(given.llama, "gguf-py")]  # its own gguf goes before an installed one
+    lost = {f"{family}-{kind}": variant.lost for family, row in families().items() for kind, variant in row.variants.items()}
     for name in sorted(os.listdir(TINY)):
         folder = os.path.join(TINY, name)
         if given.names and name not in given.names and name.split("-")[0] not in given.names or given.missing and gguf_twin.there(folder):
             continue
+        if lost.get(name):
+            print(f"{name}: GGUF loses {lost[name]}")
+            continue
         try:
-            made = recipe(given.llama, folder)
+            made = recipe(folder)
         except Exception as why:
             print(f"{name}: the converter cannot: {type(why).__name__}: {str(why)[:200]}")
             continue

@@ -4,13 +4,11 @@
     python make.py [NAME...] [--missing] [--to FOLDER]      NAME is FAMILY or FAMILY-VARIANT; needs torch and transformers
 
 tiny/FAMILY-VARIANT/ has config.json and model.safetensors, as transformers writes them, and expected.npz: `tokens` (the prompt), `logits` [tokens,
-vocabulary] and `greedy` (24 tokens) of a decoder; `hidden` [tokens, width], `embedding` and `score` of an encoder, where it has them. Everything is
+vocabulary] and `greedy` (24 tokens) of a decoder; `embedding`, of length 1, or `score` of an encoder. Everything is
 computed in F32 with sdpa attention from the folder as it was written, so that the spelling of config.json is part of what is tested. The best token of
 each greedy step leads by a hundredth of a standard deviation at least, and some of them differ: a seed that does not do so is passed over.
 """
 import argparse
-import contextlib
-import importlib
 import json
 import os
 import shutil
@@ -19,25 +17,18 @@ import sys
 import numpy as np
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
+from families import families
 from families.base import BASE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TABLES = ["dense", "mixtures", "hybrids", "encoders"]
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 GREEDY, LEAD, SEEDS = 24, 0.01, 40
 
 
 class NotTelling(Exception):
     """Numbers that would not show a fault, or show one where there is none."""
-
-
-def families():
-    out = {}
-    for table in TABLES:
-        with contextlib.suppress(ModuleNotFoundError):
-            out.update(importlib.import_module(f"families.{table}").FAMILIES)
-    return out
 
 
 def make_config(family, variant):
@@ -51,10 +42,12 @@ def make_config(family, variant):
 def randomise(model, seed, variant):
     """Every parameter counts: matrices of about unit gain, norms away from 1 (or 0), biases away from 0."""
     generator = torch.Generator().manual_seed(seed)
-    own = {name: value for name, value in model.state_dict().items() if value.is_floating_point() and value.dim() > 0}
+    own = {name: value for name, value in model.state_dict().items() if value.is_floating_point()}
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
     names = {name: parameter for name, parameter in model.named_parameters()}
     for name, value in own.items():
+        if name not in names and "bias" not in name and "scalar" not in name:
+            continue  # a constant, such as the beta of xIELU
         noise = torch.randn(value.shape, generator=generator)
         if id(names.get(name)) in embeddings:
             value.copy_(noise * variant.embed)
@@ -104,6 +97,31 @@ def save(model, folder, variant):
         file.write("\n")
 
 
+def repack(folder, family):
+    path, config_path = os.path.join(folder, "model.safetensors"), os.path.join(folder, "config.json")
+    with open(config_path) as file:
+        tensors, config = family.repack(load_file(path), json.load(file))
+    save_file({name: value.contiguous() for name, value in tensors.items()}, path, metadata={"format": "pt"})
+    with open(config_path, "w") as file:
+        json.dump(config, file, indent=1, sort_keys=True)
+        file.write("\n")
+
+
+def write_files(folder, variant, seed):
+    """What sentence-transformers adds to a folder."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, content in variant.files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            json.dump(content, file, indent=1)
+            file.write("\n")
+        if "in_features" in content:
+            shape = (content["out_features"], content["in_features"])
+            weight = torch.randn(shape, generator=generator) / shape[1] ** 0.5
+            save_file({"linear.weight": weight.to(DTYPES[variant.dtype])}, os.path.join(os.path.dirname(path), "model.safetensors"))
+
+
 def greedy(model, prompt, logits, least):
     """One token after the other, each from the whole sequence: what state must equal."""
     tokens, made, spread = list(prompt), [], float(logits.std())
@@ -128,8 +146,28 @@ def load(folder, family):
         return own.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
 
 
-def expected_of_decoder(folder, family, variant, prompt):
+def pooled(rows, variant):
+    """As sentence-transformers does: cls, last or mean, and its Dense modules."""
+    modes = variant.files.get("1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
+    out = rows[0] if modes.get("pooling_mode_cls_token") else rows[-1] if modes.get("pooling_mode_lasttoken") else rows.mean(0)
+    return out
+
+
+def dense_modules(folder, variant, vector):
+    for module in variant.files.get("modules.json", []):
+        if module["type"].endswith("Dense"):
+            vector = load_file(os.path.join(folder, module["path"], "model.safetensors"))["linear.weight"].float() @ vector
+    return vector
+
+
+def expected_of(folder, family, variant, prompt):
     model = load(folder, family)
+    if family.gives == "score":
+        return dict(score=model(torch.tensor([prompt])).logits[0].numpy())
+    if family.gives == "embedding":
+        rows = getattr(model, "model", model)(torch.tensor([prompt])).last_hidden_state[0]
+        vector = dense_modules(folder, variant, pooled(rows, variant))
+        return dict(embedding=(vector / vector.norm()).numpy())
     logits = model(torch.tensor([prompt]), use_cache=False).logits[0]
     assert torch.isfinite(logits).all(), folder
     return dict(logits=logits.numpy(), greedy=np.array(greedy(model, prompt, logits, variant.different), np.int32))
@@ -143,13 +181,16 @@ def make(name, family, variant, to):
         model = getattr(transformers, family.model)(config)
         randomise(model, seed, variant)
         save(model.to(DTYPES[variant.dtype]), folder, variant)
+        write_files(folder, variant, seed)
         vocabulary = config.get_text_config().vocab_size
         prompt = np.random.RandomState(seed).randint(3, vocabulary, variant.prompt).tolist()
         try:
-            expected = getattr(family, "expected", expected_of_decoder)(folder, family, variant, prompt)
+            expected = expected_of(folder, family, variant, prompt)
         except NotTelling as why:
             last = why
             continue
+        if family.repack:
+            repack(folder, family)
         np.savez_compressed(os.path.join(folder, "expected.npz"), tokens=np.array(prompt, np.int32), **expected)
         size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder))
         print(f"{name}: seed {seed}, {size >> 10} KiB", *(f"{key} {value.std():.2f} wide" for key, value in expected.items() if key != "greedy"), flush=True)

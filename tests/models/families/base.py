@@ -17,6 +17,8 @@ class Variant:
     gain: float = 1.5                            # how wide random matrices are, times 1 / sqrt(inputs)
     embed: float = 0.5                           # how wide embeddings are
     different: int = 5                           # tokens among the greedy ones, at least
+    files: dict = field(default_factory=dict)    # further JSON files of the folder; a Dense module gets random weights
+    lost: str = ""                               # what GGUF has no place for, or its converter drops: no twin is made then
 
 
 @dataclass
@@ -25,8 +27,9 @@ class Family:
     model: str
     variants: dict                               # name: Variant
     common: dict = field(default_factory=dict)   # for all variants
-    gguf: str = ""                               # general.architecture of the GGUF twin, where llama.cpp's converter knows the family
+    repack: object = None                        # tensors and config.json to those of a family that transformers does not have
+    gives: str = "logits"                        # or embedding, or score
 
 
-def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, **changes):
-    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different)
+def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, **changes):
+    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different, files or {}, lost)

@@ -1,5 +1,5 @@
 """Dense decoders."""
-from .base import Family, variant
+from .base import BASE, Family, variant
 
 
 def rope(kind="default", theta=10000.0, **keys):
@@ -24,16 +24,20 @@ def layers(pattern):
     return ["full_attention" if kind == "f" else "sliding_attention" for kind in pattern]
 
 
+TEXT = {key: value for key, value in BASE.items() if key != "initializer_range"}
+VISION = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=16, patch_size=8)
+SEEING = dict(vision_config=dict(VISION, model_type="siglip_vision_model"))
+
 FAMILIES = {
     "llama": Family("LlamaConfig", "LlamaForCausalLM", variants=dict(
         plain=variant("F32"),
         llama3=variant(rope_parameters=LLAMA3, tie_word_embeddings=True, attention_bias=True, mlp_bias=True),
         linear=variant("F16", v4=True, num_key_value_heads=4, head_dim=None, rope_parameters=rope("linear", 1000.0, factor=4.0)),
         yarn=variant(num_key_value_heads=1, rope_parameters=YARN),
-        dynamic=variant(v4=True, rope_parameters=rope("dynamic", factor=2.0), rms_norm_eps=1e-5, hidden_act="gelu"),
+        dynamic=variant(lost="the activation", v4=True, rope_parameters=rope("dynamic", factor=2.0), rms_norm_eps=1e-5, hidden_act="gelu"),
     )),
     "mistral": Family("MistralConfig", "MistralForCausalLM", variants=dict(
-        window=variant("F32", sliding_window=7),
+        window=variant("F32", lost="the window", sliding_window=7),
         v4=variant(v4=True, sliding_window=None, tie_word_embeddings=True, num_key_value_heads=4, head_dim=None),
     )),
     "ministral": Family("MinistralConfig", "MinistralForCausalLM", variants=dict(
@@ -41,19 +45,19 @@ FAMILIES = {
     )),
     "ministral3": Family("Ministral3Config", "Ministral3ForCausalLM", variants=dict(
         scaled=variant(rope_parameters={**YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.4, "mscale": 1.0, "mscale_all_dim": 1.0}),
-        tied=variant(tie_word_embeddings=True, sliding_window=11, num_key_value_heads=1,
+        tied=variant(lost="the window", tie_word_embeddings=True, sliding_window=11, num_key_value_heads=1,
                      rope_parameters={**YARN, "llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 16}),
     )),
     "qwen2": Family("Qwen2Config", "Qwen2ForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(),
-        window=variant(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=True),
+        window=variant(lost="the windows", num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=True),
         yarn=variant("F16", v4=True, rope_parameters=YARN, num_key_value_heads=4),
-        v4window=variant(v4=True, num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
+        v4window=variant(lost="the windows", v4=True, num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
     )),
     "qwen3": Family("Qwen3Config", "Qwen3ForCausalLM", variants=dict(
         plain=variant("F32"),
         biased=variant(attention_bias=True, tie_word_embeddings=True, rope_parameters=YARN, num_key_value_heads=1),
-        window=variant(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, layer_types=layers("sfs")),
+        window=variant(lost="the windows", num_hidden_layers=3, use_sliding_window=True, sliding_window=6, layer_types=layers("sfs")),
         v4=variant("F16", v4=True, tie_word_embeddings=True),
     )),
     "gemma": Family("GemmaConfig", "GemmaForCausalLM", variants=dict(
@@ -62,12 +66,12 @@ FAMILIES = {
     )),
     "gemma2": Family("Gemma2Config", "Gemma2ForCausalLM", common=dict(sliding_window=7), variants=dict(
         plain=variant(embed=0.3, different=2, query_pre_attn_scalar=12),
-        scalar=variant(embed=0.3, different=2, query_pre_attn_scalar=24, attn_logit_softcapping=4.0, final_logit_softcapping=3.0, num_hidden_layers=3),
-        v4=variant("F16", embed=0.3, different=2, v4=True, query_pre_attn_scalar=12, attn_logit_softcapping=None, final_logit_softcapping=None),
+        scalar=variant(lost="the query scale", embed=0.3, different=2, query_pre_attn_scalar=24, attn_logit_softcapping=4.0, final_logit_softcapping=3.0, num_hidden_layers=3),
+        v4=variant("F16", lost="that nothing is capped", embed=0.3, different=2, v4=True, query_pre_attn_scalar=12, attn_logit_softcapping=None, final_logit_softcapping=None),
     )),
     "gemma3": Family("Gemma3TextConfig", "Gemma3ForCausalLM", common=dict(sliding_window=7), variants=dict(
-        plain=variant("F32", embed=0.1, num_hidden_layers=6, query_pre_attn_scalar=12),
-        scaled=variant(embed=0.1, num_hidden_layers=3, layer_types=layers("sfs"), query_pre_attn_scalar=20, final_logit_softcapping=5.0,
+        plain=variant(embed=0.1, num_hidden_layers=6, query_pre_attn_scalar=12),
+        scaled=variant(lost="the layers' kinds", embed=0.1, num_hidden_layers=3, layer_types=layers("sfs"), query_pre_attn_scalar=20, final_logit_softcapping=5.0,
                        rope_parameters=per_kind(rope("linear", 1000.0, factor=8.0), rope(theta=100.0))),
         v4=variant(embed=0.1, v4=True, num_hidden_layers=7, query_pre_attn_scalar=12, num_key_value_heads=1),
     )),
@@ -76,13 +80,13 @@ FAMILIES = {
         normed=variant(v4=True, qk_layernorm=True, rope_parameters=rope(partial_rotary_factor=0.34)),
     )),
     "phi3": Family("Phi3Config", "Phi3ForCausalLM", common=dict(head_dim=None, hidden_size=48), variants=dict(
-        plain=variant("F32", sliding_window=9),
+        plain=variant(sliding_window=9),
         long=variant(**longrope(32)),
         short=variant(v4=True, num_key_value_heads=4, tie_word_embeddings=True, **longrope(80)),
         partial=variant("F16", tie_word_embeddings=True, **longrope(32, {k: v[:4] for k, v in LONG.items()}, partial_rotary_factor=0.7)),
     )),
     "stablelm": Family("StableLmConfig", "StableLmForCausalLM", common=dict(head_dim=None, hidden_size=64), variants=dict(
-        plain=variant("F32", use_qkv_bias=True),
+        plain=variant(use_qkv_bias=True),
         normed=variant(qk_layernorm=True, use_parallel_residual=True, rope_parameters=rope(partial_rotary_factor=0.5)),
         v4=variant("F16", v4=True, num_key_value_heads=4, tie_word_embeddings=True),
     )),
@@ -105,9 +109,9 @@ FAMILIES = {
     )),
     "smollm3": Family("SmolLM3Config", "SmolLM3ForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(num_hidden_layers=4),
-        mixed=variant(num_hidden_layers=3, no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=7, layer_types=layers("sfs"),
+        mixed=variant(lost="which layers turn", num_hidden_layers=3, no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=7, layer_types=layers("sfs"),
                       attention_bias=True, mlp_bias=True, tie_word_embeddings=False, rope_parameters=YARN),
-        v4=variant("F16", v4=True, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=7),
+        v4=variant("F16", lost="which layers turn", v4=True, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=7),
     )),
     "exaone4": Family("Exaone4Config", "Exaone4ForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(num_hidden_layers=4, sliding_window=6, rope_parameters=LLAMA3),
@@ -115,8 +119,9 @@ FAMILIES = {
         mixed=variant(num_hidden_layers=3, sliding_window=6, layer_types=layers("sfs")),
     )),
     "glm": Family("GlmConfig", "GlmForCausalLM", variants=dict(
-        plain=variant(rope_parameters=rope(partial_rotary_factor=0.5)),
-        bare=variant(v4=True, attention_bias=False, head_dim=8, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=1.0)),
+        plain=variant(rms_norm_eps=1e-5, head_dim=8, rope_parameters=rope(partial_rotary_factor=0.5)),
+        wide=variant("F16", lost="the size of a head", rope_parameters=rope(partial_rotary_factor=0.5)),
+        bare=variant(lost="epsilon", v4=True, attention_bias=False, head_dim=8, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=1.0)),
     )),
     "glm4": Family("Glm4Config", "Glm4ForCausalLM", variants=dict(
         plain=variant("F32", rope_parameters=rope(partial_rotary_factor=0.5)),
@@ -136,7 +141,7 @@ FAMILIES = {
     )),
     "starcoder2": Family("Starcoder2Config", "Starcoder2ForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(sliding_window=None),
-        window=variant(v4=True, sliding_window=7, tie_word_embeddings=False, norm_epsilon=1e-4, num_key_value_heads=1),
+        window=variant(lost="the window", v4=True, sliding_window=7, tie_word_embeddings=False, norm_epsilon=1e-4, num_key_value_heads=1),
         bare=variant(use_bias=False, sliding_window=None),
     )),
     "falcon": Family("FalconConfig", "FalconForCausalLM", variants=dict(
@@ -147,26 +152,26 @@ FAMILIES = {
     )),
     "gpt2": Family("GPT2Config", "GPT2LMHeadModel", variants=dict(
         plain=variant("F32"),
-        wide=variant(n_inner=40, activation_function="relu", tie_word_embeddings=False),
-        scaled=variant("F16", scale_attn_by_inverse_layer_idx=True, num_hidden_layers=3),
+        wide=variant(lost="the activation", n_inner=40, activation_function="relu", tie_word_embeddings=False),
+        scaled=variant("F16", lost="the scale by layer", scale_attn_by_inverse_layer_idx=True, num_hidden_layers=3),
     )),
-    "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", common=dict(hidden_size=48), variants=dict(
+    "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", common=dict(hidden_size=64), variants=dict(
         plain=variant(),
-        serial=variant(use_parallel_residual=False, rope_parameters=rope(partial_rotary_factor=0.5), hidden_act="gelu_new", tie_word_embeddings=True),
+        serial=variant(lost="the activation", use_parallel_residual=False, rope_parameters=rope(partial_rotary_factor=0.5), hidden_act="gelu_new", tie_word_embeddings=True),
     )),
     "gptj": Family("GPTJConfig", "GPTJForCausalLM", variants=dict(
-        plain=variant("F32", rotary_dim=4),
+        plain=variant(rotary_dim=4),
         wide=variant(rotary_dim=8, n_inner=40, hidden_size=48),
     )),
     "gpt_bigcode": Family("GPTBigCodeConfig", "GPTBigCodeForCausalLM", variants=dict(
         plain=variant(),
-        heads=variant(multi_query=False, tie_word_embeddings=False, n_inner=40),
+        heads=variant(lost="how heads are packed", multi_query=False, tie_word_embeddings=False, n_inner=40),
     )),
     "mpt": Family("MptConfig", "MptForCausalLM", common=dict(d_model=32, n_layers=2, n_heads=4, expansion_ratio=2, max_seq_len=128), variants=dict(
         plain=variant(),
     )),
     "bloom": Family("BloomConfig", "BloomForCausalLM", common=dict(hidden_size=32, n_layer=2, n_head=4), variants=dict(
-        plain=variant("F32", gain=3.0),
+        plain=variant(gain=3.0),
         odd=variant(n_head=3, hidden_size=36, tie_word_embeddings=False),
     )),
     "apertus": Family("ApertusConfig", "ApertusForCausalLM", common=dict(head_dim=None), variants=dict(
@@ -193,10 +198,31 @@ FAMILIES = {
         plain=variant(),
         biased=variant(v4=True, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_parameters=YARN),
     )),
-    "nanochat": Family("NanoChatConfig", "NanoChatForCausalLM", common=dict(head_dim=None), variants=dict(
-        plain=variant(),
-    )),
     "vaultgemma": Family("VaultGemmaConfig", "VaultGemmaForCausalLM", variants=dict(
         plain=variant(embed=0.1, sliding_window=7, query_pre_attn_scalar=12),
+    )),
+    "gemma4": Family("Gemma4TextConfig", "Gemma4ForCausalLM", common=dict(sliding_window=7, hidden_size_per_layer_input=8, vocab_size_per_layer_input=80,
+                                                                         num_kv_shared_layers=0, global_head_dim=16, head_dim=12), variants=dict(
+        plain=variant(embed=0.1, num_hidden_layers=4, layer_types=layers("sssf")),
+        shared=variant(embed=0.1, num_hidden_layers=5, layer_types=layers("sfssf"), num_kv_shared_layers=3, use_double_wide_mlp=True, final_logit_softcapping=5.0),
+        bare=variant("F16", embed=0.1, num_hidden_layers=3, layer_types=layers("ssf"), hidden_size_per_layer_input=0, attention_k_eq_v=True,
+                     num_global_key_value_heads=1),
+        experts=variant(embed=0.1, num_hidden_layers=3, layer_types=layers("sff"), hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=4,
+                        top_k_experts=2, moe_intermediate_size=16, attention_k_eq_v=True, num_global_key_value_heads=1),
+    )),
+    "gemma3n": Family("Gemma3nTextConfig", "Gemma3nForCausalLM", common=dict(sliding_window=7, hidden_size_per_layer_input=8, vocab_size_per_layer_input=80,
+                                                                           laurel_rank=4), variants=dict(
+        plain=variant(embed=0.1, num_hidden_layers=5, num_kv_shared_layers=0, layer_types=layers("ssssf"), final_logit_softcapping=30.0),
+        shared=variant(embed=0.1, num_hidden_layers=5, num_kv_shared_layers=3, layer_types=layers("sfssf"), intermediate_size=[48, 48, 40, 40, 48],
+                       activation_sparsity_pattern=[0.95, 0.7, 0.0, 0.0, 0.0], final_logit_softcapping=5.0, lost="the layers' kinds"),
+    )),
+    # The text half of models that see, too: their configuration is one table deeper, their tensors have other prefixes.
+    "gemma3_vision": Family("Gemma3Config", "Gemma3ForConditionalGeneration", common=dict(SEEING, mm_tokens_per_image=4, text_config=dict(
+        TEXT, sliding_window=7, num_hidden_layers=6, query_pre_attn_scalar=12)), variants=dict(
+        plain=variant(embed=0.1),
+    )),
+    "mistral3_vision": Family("Mistral3Config", "Mistral3ForConditionalGeneration", common=dict(
+        vision_config=dict(VISION, model_type="pixtral", head_dim=4), text_config=dict(TEXT, model_type="mistral", sliding_window=None)), variants=dict(
+        plain=variant(),
     )),
 }

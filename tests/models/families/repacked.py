@@ -1,0 +1,63 @@
+"""Families that transformers knows only through code of their authors. They compute what Llama does; their tensors are Llama's under other names."""
+import re
+
+import torch
+
+from .base import Family, variant
+from .dense import LLAMA3, rope
+
+
+def renamed(tensors, rules):
+    out = {}
+    for name, value in tensors.items():
+        for pattern, to in rules.items():
+            name = re.sub(pattern, to, name)
+        out[name] = value
+    return out
+
+
+def internlm2(tensors, config):
+    """q heads of a group, then its k and its v."""
+    group = config["num_attention_heads"] // config["num_key_value_heads"]
+    for l in range(config["num_hidden_layers"]):
+        q, k, v = (tensors.pop(f"model.layers.{l}.self_attn.{x}_proj.weight") for x in "qkv")
+        size = (config["num_key_value_heads"], -1, q.shape[1])
+        tensors[f"model.layers.{l}.attention.wqkv.weight"] = torch.cat([q.reshape(size), k.reshape(size), v.reshape(size)], 1).reshape(-1, q.shape[1])
+        assert size[0] * group == config["num_attention_heads"]
+    config = {**config, "architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2"}
+    return renamed(tensors, {"embed_tokens": "tok_embeddings", "self_attn.o_proj": "attention.wo", "input_layernorm": "attention_norm",
+                             "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "feed_forward.w1", "mlp.down_proj": "feed_forward.w2",
+                             "mlp.up_proj": "feed_forward.w3", "lm_head": "output"}), config
+
+
+def baichuan(tensors, config):
+    for l in range(config["num_hidden_layers"]):
+        parts = [tensors.pop(f"model.layers.{l}.self_attn.{x}_proj.weight") for x in "qkv"]
+        tensors[f"model.layers.{l}.self_attn.W_pack.weight"] = torch.cat(parts)
+    config = {**config, "architectures": ["BaiChuanForCausalLM"], "model_type": "baichuan"}
+    config.pop("num_key_value_heads")
+    return tensors, config
+
+
+def exaone(tensors, config):
+    config = {**config, "architectures": ["ExaoneForCausalLM"], "model_type": "exaone"}
+    for old, new in {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon", "hidden_act": "activation_function"}.items():
+        config[new] = config.pop(old)
+    return renamed(tensors, {r"model\.layers": "transformer.h", r"model\.embed_tokens": "transformer.wte", r"model\.norm": "transformer.ln_f",
+                             "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2", "self_attn.o_proj": "attn.attention.out_proj",
+                             "self_attn": "attn.attention", "gate_proj": "c_fc_0", "up_proj": "c_fc_1", "down_proj": "c_proj"}), config
+
+
+LLAMA = ("LlamaConfig", "LlamaForCausalLM")
+
+FAMILIES = {
+    "internlm2": Family(*LLAMA, repack=internlm2, common=dict(head_dim=None), variants=dict(
+        plain=variant("F16", v4=True, rope_parameters=rope("dynamic", factor=2.0)),
+    )),
+    "baichuan": Family(*LLAMA, repack=baichuan, common=dict(head_dim=None, num_key_value_heads=4), variants=dict(
+        plain=variant(v4=True),
+    )),
+    "exaone": Family(*LLAMA, repack=exaone, common=dict(head_dim=None), variants=dict(
+        plain=variant(v4=True, rope_parameters=LLAMA3, tie_word_embeddings=True),
+    )),
+}
