@@ -341,7 +341,7 @@ class Planner {
                 std::to_string(s.dv);
     }
     // Raise the number with every change of a kernel that can change a bit.
-    const std::string numeric = std::string{"mekik cpu kernels 2; isa "} + settings_.kernels->name + "; math " +
+    const std::string numeric = std::string{"mekik cpu kernels 3; isa "} + settings_.kernels->name + "; math " +
                                 (settings_.exact ? "exact" : "quantized") + "; " + layout;
     SHA256(reinterpret_cast<const unsigned char*>(layout.data()), layout.size(), plan_.layout_id);
     SHA256(reinterpret_cast<const unsigned char*>(numeric.data()), numeric.size(), plan_.numeric_id);

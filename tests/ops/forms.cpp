@@ -39,36 +39,52 @@ constexpr Spec kSpecs[] = {
     {"nvfp4", C, 4, 16, 0, MEKIK_UE4M3, 0, 0, 0, 0, 0, 0},
     {"nf4", C, 4, 64, 0, MEKIK_F32, 0, 0, 0, 0, 0, 0},
     {"fp8_128", C, 8, 128, 0, MEKIK_F32, 0, 0, 0, 0, 0, 0},
+    {"fp8_e5m2", C, 8, 0, 0, MEKIK_F32, 0, 0, 0, 0, 0, MEKIK_BF16},
+    {"iq4_xs", C, 4, 32, 256, MEKIK_I8, MEKIK_F16, 0, 0, 0, 0, 0},
+    {"mxfp4_half", C, 4, 32, 0, MEKIK_E8M0_HALF, 0, 0, 0, 0, 0, 0},
+    {"q1_0", C, 1, 128, 0, MEKIK_F16, 0, 0, 0, 0, 0, 0},
+    {"iq1_m", C, 3, 16, 256, MEKIK_U8, MEKIK_F16, 0, 0, 0, 0, 0},
+    {"iq2_xxs", C, 3, 32, 256, MEKIK_U8, MEKIK_F16, 0, 0, 0, 0, 0},
+    {"iq3_xxs", C, 4, 32, 256, MEKIK_U8, MEKIK_F16, 0, 0, 0, 0, 0},
+    {"codebook5", C, 5, 32, 0, MEKIK_BF16, 0, 0, 0, 0, 0, 0},
+    {"gptq2", A, 2, 64, 0, MEKIK_F16, 0, 0, 0, MEKIK_U8, 0, MEKIK_F16},
+    {"gptq3", A, 3, 32, 0, MEKIK_BF16, 0, 0, 0, MEKIK_U8, 0, MEKIK_BF16},
+    {"gptq8", A, 8, 0, 0, MEKIK_F16, 0, 0, 0, MEKIK_U8, 0, MEKIK_F16},
+    {"odd_groups", A, 4, 12, 0, MEKIK_F32, 0, MEKIK_F32, 0, 0, 3, 0},
 };
 
 const std::vector<float> kIq4{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 const std::vector<float> kFp4{0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
-// The largest |c| that a code stands for, so that scales can be made to fit.
-float reach(const Spec& s) {
-  const std::string name = s.name;
-  if (name == "iq4_nl") return 127;
-  if (name == "mxfp4" || name == "nvfp4") return 6;
-  if (name == "nf4") return 1;
-  if (name == "fp8_128") return 448;
-  return static_cast<float>(1u << (s.bits - 1));
-}
-
 std::vector<float> table_of(const std::string& name) {
-  if (name == "iq4_nl") return kIq4;
-  if (name == "mxfp4" || name == "nvfp4") return kFp4;
+  if (name == "iq4_nl" || name == "iq4_xs") return kIq4;
+  if (name == "mxfp4" || name == "mxfp4_half" || name == "nvfp4") return kFp4;
+  if (name == "q1_0") return {-1, 1};
+  if (name == "iq1_m") return {-1.125f, -0.875f, -0.125f, 0.125f, 0.875f, 1.125f};
+  if (name == "iq2_xxs") return {-5.375f, -3.125f, -1, 1, 3.125f, 5.375f};
+  if (name == "iq3_xxs") return {-15.5f, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15.5f};
   std::vector<float> table;
-  if (name == "nf4")
-    for (int i = 0; i < 16; ++i) table.push_back(std::sin(0.2f * static_cast<float>(i - 8)));
-  if (name == "fp8_128")
-    for (int i = 0; i < 256; ++i) table.push_back(from_e4m3(static_cast<std::uint8_t>((i & 0x7F) == 0x7F ? 0 : i)));
+  const int entries = name == "nf4" ? 16 : name == "codebook5" ? 29 : name.starts_with("fp8") ? 256 : 0;
+  for (int i = 0; i < entries; ++i) {
+    const auto bits = static_cast<std::uint8_t>(i);
+    if (name == "fp8_128") table.push_back(from_e4m3(bits));
+    else if (name == "fp8_e5m2") table.push_back(from_e5m2(bits));
+    else table.push_back(std::sin(0.2f * static_cast<float>(i - entries / 2)));
+  }
   return table;
+}
+float unit_of(const std::string& name) {
+  if (name == "iq4_nl" || name == "iq4_xs" || name == "q1_0") return 1;
+  if (name == "mxfp4" || name == "mxfp4_half" || name == "nvfp4") return 0.5f;
+  if (name == "iq3_xxs") return 0.25f;
+  return name == "iq1_m" || name == "iq2_xxs" ? 0.125f : 0.0f;
 }
 
 // A number of type `num` near `value` (which is positive).
 void put(std::uint32_t num, void* array, std::size_t i, float value) {
   auto* bytes = static_cast<std::uint8_t*>(array);
-  if (num == MEKIK_E8M0) bytes[i] = static_cast<std::uint8_t>(127 + std::lround(std::log2(value)));
+  if (num == MEKIK_E8M0 || num == MEKIK_E8M0_HALF)
+    bytes[i] = static_cast<std::uint8_t>((num == MEKIK_E8M0 ? 127 : 128) + std::lround(std::log2(value)));
   else if (num == MEKIK_UE4M3) bytes[i] = static_cast<std::uint8_t>(std::clamp(std::lround(8 * (std::log2(value) + 7)), 0l, 125l));
   else if (num == MEKIK_U8 || num == MEKIK_I8) bytes[i] = static_cast<std::uint8_t>(value);
   else store_num(num, array, i, value);
@@ -92,9 +108,9 @@ TestWeight::TestWeight(const std::string& name, std::uint64_t experts, std::uint
     form_.zero_num = spec->zero_num, form_.zero = spec->zero, form_.round_num = spec->round;
     table_ = table_of(name);
     form_.row_step = form_.group_n;
-    form_.table_unit = name == "iq4_nl" ? 1.0f : name == "mxfp4" || name == "nvfp4" ? 0.5f : 0.0f;
+    form_.table_unit = unit_of(name);
     if (name == "nvfp4") tensor_scale_.assign(experts, 0.37f);
-    if (name == "gptq") {
+    if (name.starts_with("gptq")) {
       k_perm_.resize(k);
       std::iota(k_perm_.begin(), k_perm_.end(), 0u);
       std::shuffle(k_perm_.begin(), k_perm_.end(), random);
@@ -128,10 +144,10 @@ void TestWeight::allocate() {
 
 void TestWeight::fill(Random& random) {
   const float size = 1.0f / std::sqrt(static_cast<float>(form_.k));
-  const auto* spec = std::find_if(std::begin(kSpecs), std::end(kSpecs), [&](const Spec& s) {
-    return s.kind == form_.kind && s.bits == form_.bits && s.scale == form_.scale_num && s.zero == form_.zero && s.super == form_.super_k &&
-           (table_.empty() || table_ == table_of(s.name));
-  });
+  // The largest |c| that a code stands for, so that scales can be made to fit.
+  float reach = form_.kind == MEKIK_FORM_AFFINE ? static_cast<float>(1u << (form_.bits - 1)) : 0;
+  for (const float c : table_)
+    if (std::isfinite(c)) reach = std::max(reach, std::fabs(c));
   std::uniform_real_distribution<float> spread{0.5f, 1.5f};
   const auto any = [&](std::uint64_t below) { return std::uniform_int_distribution<std::uint64_t>{0, below - 1}(random); };
   for (std::uint64_t e = 0; e < form_.experts; ++e) {
@@ -140,9 +156,12 @@ void TestWeight::fill(Random& random) {
     const auto count = [](std::size_t bytes, std::uint32_t num) { return num != 0 ? bytes / num_size(num) : 0; };
     for (std::size_t i = 0; i < count(b.kept, form_.kept_num); ++i) store_num(form_.kept_num, r.kept, i, size * normal(random));
     if (form_.kind == MEKIK_FORM_FLOAT) continue;
-    const float step = size / reach(*spec) * 2, small = form_.super_k != 0 ? 32.0f : step;
+    const float step = size / reach * 2, small = form_.super_k != 0 ? 32.0f : step;
     const std::uint64_t codes = form_.kind == MEKIK_FORM_CODEBOOK ? table_.size() : std::uint64_t{1} << form_.bits;
-    for (std::size_t i = 0; i < b.codes; ++i) r.codes[i] = static_cast<std::uint8_t>(any(codes));
+    for (std::size_t i = 0; i < b.codes; ++i) {
+      r.codes[i] = static_cast<std::uint8_t>(any(codes));
+      if (!table_.empty() && !std::isfinite(table_[r.codes[i]])) r.codes[i] = 0;
+    }
     for (std::size_t i = 0; i < count(b.scale, form_.scale_num); ++i) put(form_.scale_num, r.scale, i, small * spread(random));
     for (std::size_t i = 0; i < count(b.super, form_.super_num); ++i) put(form_.super_num, r.super, i, step / 32 * spread(random));
     for (std::size_t i = 0; i < count(b.min, form_.min_num); ++i)
@@ -150,7 +169,8 @@ void TestWeight::fill(Random& random) {
     for (std::size_t i = 0; i < count(b.super_min, form_.super_min_num); ++i)
       put(form_.super_min_num, r.super_min, i, size / 32 * spread(random));
     for (std::size_t i = 0; i < b.zero; ++i)
-      static_cast<std::uint8_t*>(r.zero)[i] = static_cast<std::uint8_t>(1 + any(std::uint64_t{1} << form_.bits));
+      static_cast<std::uint8_t*>(r.zero)[i] =
+          static_cast<std::uint8_t>(std::min<std::uint64_t>(255, 1 + any(std::uint64_t{1} << form_.bits)));
   }
 }
 
@@ -192,7 +212,7 @@ const std::vector<std::string>& form_names() {
 
 std::uint64_t form_multiple(const std::string& form) {
   for (const Spec& s : kSpecs)
-    if (form == s.name) return s.super != 0 ? s.super : form == "fp8_128" || s.group == 0 ? 1 : s.group;
+    if (form == s.name) return s.super != 0 ? s.super : form == "fp8_128" || form == "odd_groups" || s.group == 0 ? 1 : s.group;
   return 1;
 }
 

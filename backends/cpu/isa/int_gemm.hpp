@@ -9,8 +9,9 @@ enum class Offset { none, some };  // some: a minimum, a zero point, or both
 
 template <Codes C>
 struct CodeTraits {
-  static constexpr bool is_signed = C == Codes::b8 || C == Codes::t4s;
-  static constexpr int bits = C == Codes::b5 || C == Codes::t4u ? 5 : C == Codes::b6 ? 6 : 4;
+  static constexpr bool is_table = stored_as(C) != C;
+  static constexpr bool is_signed = C == Codes::b8 || C == Codes::t3s || C == Codes::t4s;
+  static constexpr int bits = C == Codes::b5 || is_table ? 5 : C == Codes::b6 ? 6 : 4;
 };
 template <Codes C, bool = CodeTraits<C>::is_signed>
 struct DotOf {
@@ -24,7 +25,7 @@ struct DotOf<C, true> {
 template <Codes C, int J>
 MK_INLINE auto operand(const Matrix& w, const std::uint8_t* block) {
   V::Bytes codes = load_codes<C, J>(block);
-  if constexpr (C == Codes::t4u || C == Codes::t4s) codes = V::lookup(w.table_codes, codes);
+  if constexpr (CodeTraits<C>::is_table) codes = V::lookup(w.table_codes, codes);
   if constexpr (CodeTraits<C>::is_signed) return V::signed_codes(codes);
   else return codes;
 }

@@ -15,15 +15,22 @@ inline constexpr std::uint32_t kTile = 64;   // positions of one attention tile
 //   b2: 2 vectors, vector i = groups 4i .. 4i + 3 from the low bits up                  128
 //   b1: 1 vector, bit g = group g                                                        64
 //   b3 = b2 then b1 (bit 2), b5 = b4 then b1 (bit 4), b6 = b4 then b2 (bits 4 and 5), b8: 8 vectors, code - 128 as signed bytes
-//   t4u, t4s: as b4, the code indexes a table of integers: unsigned below 32 (table value - its least), or signed
-enum class Codes : std::uint8_t { b1, b2, b3, b4, b5, b6, b8, t4u, t4s, kCount };
+//   t1u, t3u, t3s, t4u, t4s: as b1, b3, b4; the code indexes a table of integers: unsigned below 32 (table value - its least), or signed
+enum class Codes : std::uint8_t { b1, b2, b3, b4, b5, b6, b8, t1u, t3u, t3s, t4u, t4s, kCount };
+constexpr Codes stored_as(Codes c) {  // without the table
+  return c == Codes::t1u ? Codes::b1 : c == Codes::t3u || c == Codes::t3s ? Codes::b3 : c == Codes::t4u || c == Codes::t4s ? Codes::b4 : c;
+}
 constexpr std::uint32_t block_bytes(Codes c) {
-  constexpr std::uint32_t bytes[] = {64, 128, 192, 256, 320, 384, 512, 256, 256};
-  return bytes[static_cast<unsigned>(c)];
+  constexpr std::uint32_t bytes[] = {64, 128, 192, 256, 320, 384, 512};
+  return bytes[static_cast<unsigned>(stored_as(c))];
 }
 
-enum class Num : std::uint8_t { none, f32, f16, bf16, i8, u8 };  // how scales and floats are held
-constexpr std::uint32_t num_bytes(Num n) { return n == Num::none ? 0 : n == Num::f32 ? 4 : n == Num::i8 || n == Num::u8 ? 1 : 2; }
+// How scales and floats are held. e8m0: 2^(x - 127), 255 is NaN; e8m0_half: 2^(x - 128).
+enum class Num : std::uint8_t { none, f32, f16, bf16, i8, u8, e8m0, e8m0_half };
+constexpr std::uint32_t num_bytes(Num n) {
+  constexpr std::uint32_t bytes[] = {0, 4, 2, 2, 1, 1, 1, 1};
+  return bytes[static_cast<unsigned>(n)];
+}
 
 // A matrix [n][k] in stripes of 16 rows, each stripe contiguous: codes of all blocks, then per group (of group_k columns) 16 scales,
 // 16 mins, 16 zero points, per super-group 16 supers and super mins, then kept columns. Or floats: [k][16] of `number`.
@@ -39,8 +46,9 @@ struct Matrix {
   Num scale = Num::none, super = Num::none, min = Num::none, super_min = Num::none;
   Num round = Num::none;              // decode() rounds to it
   std::int32_t zero = 0;              // of the codes as stored: b8 counts from -128
-  std::uint8_t table_codes[16] = {};  // t4u, t4s
+  std::uint8_t table_codes[16] = {};  // t1u to t4s
   float table[256] = {};              // codebook values by code
+  bool e4m3 = false;                  // the table is that of E4M3
   float tensor_scale = 1.0F;
   bool has_tensor_scale = false;
   float post = 1.0F;                    // what the int8 kernels' result is multiplied by: table unit and tensor scale

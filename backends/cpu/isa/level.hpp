@@ -18,6 +18,17 @@ MK_INLINE V::F load_num(const void* p) {
   if constexpr (N == Num::bf16) return V::load_bf16(static_cast<const std::uint16_t*>(p));
   if constexpr (N == Num::i8) return V::to_float(V::load_i8(static_cast<const std::uint8_t*>(p)));
   if constexpr (N == Num::u8) return V::to_float(V::load_u8(static_cast<const std::uint8_t*>(p)));
+  if constexpr (N == Num::e8m0) {  // 0 is subnormal, 255 NaN: both are exponents 0 and 255 with the upper bit of the fraction
+    const V::I x = V::load_u8(static_cast<const std::uint8_t*>(p));
+    const V::I ends = V::sar<31>(V::subi(V::andi(V::addi(x, V::set1i(1)), V::set1i(0xFE)), V::set1i(1)));
+    return V::as_float(V::addi(V::shl<23>(x), V::andi(ends, V::set1i(0x00400000))));
+  }
+  if constexpr (N == Num::e8m0_half) {  // 0 and 1 are subnormal
+    const V::I x = V::load_u8(static_cast<const std::uint8_t*>(p));
+    const V::I low = V::sar<31>(V::subi(x, V::set1i(2)));
+    const V::I subnormal = V::addi(V::shl<21>(x), V::set1i(0x00200000)), normal = V::shl<23>(V::subi(x, V::set1i(1)));
+    return V::as_float(V::xori(normal, V::andi(low, V::xori(normal, subnormal))));
+  }
 }
 MK_INLINE V::F load_num(Num n, const void* p) {
   switch (n) {
@@ -29,6 +40,10 @@ MK_INLINE V::F load_num(Num n, const void* p) {
       return load_num<Num::i8>(p);
     case Num::u8:
       return load_num<Num::u8>(p);
+    case Num::e8m0:
+      return load_num<Num::e8m0>(p);
+    case Num::e8m0_half:
+      return load_num<Num::e8m0_half>(p);
     default:
       return load_num<Num::f32>(p);
   }
@@ -41,9 +56,10 @@ MK_INLINE V::F load_scale(Num n, const std::uint8_t* at, Num super, const std::u
 }
 
 // Group J (0..7, four k each) of a block of codes; see Codes.
-template <Codes C, int J>
+template <Codes Coded, int J>
 MK_INLINE V::Bytes load_codes(const std::uint8_t* p) {
-  constexpr bool nibbles = C == Codes::b4 || C == Codes::b5 || C == Codes::b6 || C == Codes::t4u || C == Codes::t4s;
+  constexpr Codes C = stored_as(Coded);
+  constexpr bool nibbles = C == Codes::b4 || C == Codes::b5 || C == Codes::b6;
   if constexpr (C == Codes::b8) {
     return V::load_bytes(p + 64 * J);
   } else if constexpr (nibbles) {

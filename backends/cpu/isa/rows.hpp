@@ -7,6 +7,7 @@ namespace mekik::cpu::MEKIK_CPU_LEVEL {
 IntGemm pick_small(const Matrix&);
 IntGemm pick_nibble(const Matrix&);
 IntGemm pick_wide(const Matrix&);
+IntGemm pick_table(const Matrix&);
 void decode(const Matrix&, const std::uint8_t* stripe, std::uint32_t k0, std::uint32_t k1, float* out);
 void mac_any(Num, const void* w, std::size_t ws, std::uint32_t n, const float* x, std::size_t ldx, std::uint32_t m, float* acc,
              std::size_t lda);

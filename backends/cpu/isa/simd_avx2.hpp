@@ -96,6 +96,13 @@ struct V {
   MK_INLINE static F gather(const float* table, I index) {
     return {_mm256_i32gather_ps(table, index.a, 4), _mm256_i32gather_ps(table, index.b, 4)};
   }
+  using Table16 = F;
+  MK_INLINE static Table16 load_table(const float* table) { return load(table); }
+  MK_INLINE static __m256 lookup_half(const Table16& table, __m256i index) {  // bit 3 of the index becomes the sign that blends
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, index), _mm256_permutevar8x32_ps(table.b, index),
+                            _mm256_castsi256_ps(_mm256_slli_epi32(index, 28)));
+  }
+  MK_INLINE static F lookup(const Table16& table, I index) { return {lookup_half(table, index.a), lookup_half(table, index.b)}; }
 
   MK_INLINE static Bytes load_bytes(const std::uint8_t* p) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};

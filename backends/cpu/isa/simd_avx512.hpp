@@ -78,6 +78,10 @@ struct V {
   MK_INLINE static I load_u8(const std::uint8_t* p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
   MK_INLINE static void storei(std::int32_t* p, I x) { _mm512_storeu_si512(p, x.v); }
   MK_INLINE static F gather(const float* table, I index) { return {_mm512_i32gather_ps(index.v, table, 4)}; }
+  // Sixteen numbers in a register, by an index below 16.
+  using Table16 = F;
+  MK_INLINE static Table16 load_table(const float* table) { return load(table); }
+  MK_INLINE static F lookup(const Table16& table, I index) { return {_mm512_permutexvar_ps(index.v, table.v)}; }
 
   MK_INLINE static Bytes load_bytes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
   MK_INLINE static Bytes set_bytes(std::uint8_t x) { return {_mm512_set1_epi8(static_cast<char>(x))}; }

@@ -182,6 +182,11 @@ struct V {
   MK_SLOW static F gather(const float* table, I index) {
     return each<F>([&](int i) { return table[index.v[i]]; });
   }
+  using Table16 = F;
+  MK_INLINE static Table16 load_table(const float* table) { return load(table); }
+  MK_SLOW static F lookup(const Table16& table, I index) {
+    return each<F>([&](int i) { return table.v[index.v[i] & 15]; });
+  }
 
   template <class Op>
   MK_INLINE static Bytes each_byte(Op op) {

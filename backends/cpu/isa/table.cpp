@@ -8,6 +8,7 @@ static IntGemm int_gemm(const Matrix& w) {
   if (!w.integer) return nullptr;
   if (const IntGemm f = pick_nibble(w)) return f;
   if (const IntGemm f = pick_wide(w)) return f;
+  if (const IntGemm f = pick_table(w)) return f;
   return pick_small(w);
 }
 

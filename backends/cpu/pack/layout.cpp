@@ -21,9 +21,11 @@ Num held(std::uint32_t num, bool under_super) {
     case MEKIK_E5M2:
       return Num::f16;
     case MEKIK_BF16:
-    case MEKIK_E8M0:
-    case MEKIK_E8M0_HALF:
       return Num::bf16;
+    case MEKIK_E8M0:
+      return Num::e8m0;
+    case MEKIK_E8M0_HALF:
+      return Num::e8m0_half;
     case MEKIK_I8:
       return under_super ? Num::i8 : Num::f16;
     case MEKIK_U8:
@@ -54,6 +56,22 @@ Codes codes_for(std::uint32_t bits) {
   }
 }
 
+// Codes that need no more than `bits` bits through a table of bytes.
+Codes table_codes_for(std::uint32_t bits, bool narrow) {
+  if (bits == 1 && narrow) return Codes::t1u;
+  if (bits <= 3) return narrow ? Codes::t3u : Codes::t3s;
+  return narrow ? Codes::t4u : Codes::t4s;
+}
+
+bool is_e4m3(const mekik_form& form) {
+  if (form.bits != 8 || form.n_table != 256) return false;
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const float x = from_e4m3(static_cast<std::uint8_t>(i)), y = form.table[i];
+    if (std::isnan(x) ? !std::isnan(y) : std::memcmp(&x, &y, sizeof x) != 0) return false;
+  }
+  return true;
+}
+
 // Tables of integers: codes through a table of 16 bytes, unsigned when they span less than 32.
 void integer_table(const mekik_form& form, Matrix& m) {
   if (!(form.table_unit > 0) || form.bits > 4 || form.n_table == 0) return;
@@ -68,7 +86,7 @@ void integer_table(const mekik_form& form, Matrix& m) {
   }
   if (low < -128 || high > 127) return;
   const bool narrow = high - low < 32;
-  m.codes = narrow ? Codes::t4u : Codes::t4s;
+  m.codes = table_codes_for(form.bits, narrow);
   for (int i = 0; i < 16; ++i) m.table_codes[i] = static_cast<std::uint8_t>(narrow ? std::max(values[i] - low, 0L) : values[i]);
   m.zero = narrow ? static_cast<std::int32_t>(-low) : 0;
   m.post *= form.table_unit;
@@ -86,8 +104,7 @@ void number_kinds(const mekik_form& form, Matrix& m) {
 
 void kinds(const mekik_form& form, Matrix& m) {
   m.codebook = form.kind == MEKIK_FORM_CODEBOOK;
-  m.codes = codes_for(m.codebook && form.bits < 8 ? std::max(form.bits, 4u) : form.bits);
-  if (m.codebook && form.bits > 4 && form.bits < 8) m.codes = Codes::b8;
+  m.codes = codes_for(form.bits);
   m.has_zero = !m.codebook && form.zero_num != 0;
   number_kinds(form, m);
   if (form.tensor_scale != nullptr) {
@@ -98,6 +115,7 @@ void kinds(const mekik_form& form, Matrix& m) {
   m.round = form.round_num == MEKIK_F16 ? Num::f16 : form.round_num == MEKIK_BF16 ? Num::bf16 : Num::none;
   if (m.codebook) {
     for (std::uint32_t i = 0; i < 256; ++i) m.table[i] = i < form.n_table ? form.table[i] : 0.0F;
+    m.e4m3 = is_e4m3(form);
     integer_table(form, m);
   } else {
     m.zero = form.zero - (m.codes == Codes::b8 ? 128 : 0);

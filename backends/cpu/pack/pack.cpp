@@ -34,8 +34,18 @@ void put_number(Num n, std::uint8_t* at, std::uint64_t index, float x) {
     case Num::bf16:
       return store_num(MEKIK_BF16, at, index, x);
     case Num::none:
+    case Num::e8m0:
+    case Num::e8m0_half:
       break;
   }
+}
+
+bool is_exponent(Num n) { return n == Num::e8m0 || n == Num::e8m0_half; }
+
+// Stores number `from` of an array of the form's type. Exponents stay the bytes that they are.
+void put_stored(Num n, std::uint8_t* at, std::uint64_t index, std::uint32_t num, const void* array, std::uint64_t from) {
+  if (is_exponent(n)) at[index] = static_cast<const std::uint8_t*>(array)[from];
+  else put_number(n, at, index, load_num(num, array, from));
 }
 
 void put_code(Codes c, std::uint8_t* block, std::uint32_t lane, std::uint32_t k, std::uint32_t code) {  // k 0 .. 31 of the block
@@ -47,7 +57,7 @@ void put_code(Codes c, std::uint8_t* block, std::uint32_t lane, std::uint32_t k,
   const auto four = [&](std::uint8_t* p, std::uint32_t v) {
     p[64 * (g / 2) + byte] = static_cast<std::uint8_t>(p[64 * (g / 2) + byte] | (v << (4 * (g & 1))));
   };
-  switch (c) {
+  switch (stored_as(c)) {
     case Codes::b1:
       return one(block, code & 1);
     case Codes::b2:
@@ -71,7 +81,7 @@ void put_code(Codes c, std::uint8_t* block, std::uint32_t lane, std::uint32_t k,
 
 // A whole row of codes into its lane.
 void put_codes(Codes c, std::uint8_t* stripe, std::uint32_t lane, const std::uint8_t* codes, std::uint32_t k) {
-  if (c != Codes::b4 && c != Codes::b8 && c != Codes::t4u && c != Codes::t4s) {
+  if (stored_as(c) != Codes::b4 && c != Codes::b8) {
     for (std::uint32_t j = 0; j < k; ++j)
       put_code(c, stripe + static_cast<std::size_t>(j / kBlock) * block_bytes(c), lane, j % kBlock, codes[j]);
     return;
@@ -107,22 +117,20 @@ void put_scales(const mekik_form& f, const Matrix& m, const mekik_form_rows& r, 
   for (std::uint64_t g = 0; g < s.groups; ++g) {
     const std::uint64_t from = s.group_row * s.groups + g, to = g * kLanes + lane;
     const std::uint64_t sup = f.super_k != 0 ? s.super_row * s.supers + g * f.group_k / f.super_k : 0;
-    float scale = load_num(f.scale_num, r.scale, from);
-    if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none) scale = load_num(f.super_num, r.super, sup) * scale;
-    put_number(m.scale, stripe + m.off_scale, to, scale);
-    if (m.min != Num::none) {
-      float min = load_num(f.min_num, r.min, from);
-      if (f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none) min = load_num(f.super_min_num, r.super_min, sup) * min;
-      put_number(m.min, stripe + m.off_min, to, min);
-    }
+    if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none)
+      put_number(m.scale, stripe + m.off_scale, to, load_num(f.super_num, r.super, sup) * load_num(f.scale_num, r.scale, from));
+    else put_stored(m.scale, stripe + m.off_scale, to, f.scale_num, r.scale, from);
+    if (m.min != Num::none && f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none)
+      put_number(m.min, stripe + m.off_min, to, load_num(f.super_min_num, r.super_min, sup) * load_num(f.min_num, r.min, from));
+    else if (m.min != Num::none) put_stored(m.min, stripe + m.off_min, to, f.min_num, r.min, from);
     if (m.has_zero)
       stripe[m.off_zero + to] =
           static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(r.zero)[from] ^ (m.codes == Codes::b8 ? 0x80u : 0u));
   }
   for (std::uint64_t j = 0; j < m.supers; ++j) {
     const std::uint64_t from = s.super_row * s.supers + j, to = j * kLanes + lane;
-    if (m.super != Num::none) put_number(m.super, stripe + m.off_super, to, load_num(f.super_num, r.super, from));
-    if (m.super_min != Num::none) put_number(m.super_min, stripe + m.off_super_min, to, load_num(f.super_min_num, r.super_min, from));
+    if (m.super != Num::none) put_stored(m.super, stripe + m.off_super, to, f.super_num, r.super, from);
+    if (m.super_min != Num::none) put_stored(m.super_min, stripe + m.off_super_min, to, f.super_min_num, r.super_min, from);
   }
 }
 

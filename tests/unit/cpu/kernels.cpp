@@ -80,7 +80,9 @@ TEST_CASE("integer kernels are close to the decoded weights times the activation
 }
 
 TEST_CASE("decoding a stripe equals the form's decoder to the bit") {
-  for (const FormCase& c : form_cases()) {
+  auto cases = form_cases();
+  for (FormCase& c : float_form_cases()) cases.push_back(std::move(c));
+  for (const FormCase& c : cases) {
     CAPTURE(c.name);
     const std::uint64_t k = 288;
     RandomForm form{c, 19, k, 5};
@@ -92,14 +94,41 @@ TEST_CASE("decoding a stripe equals the form's decoder to the bit") {
         level->decode(w.matrix(), w.matrix().data + stripe * w.matrix().stripe_bytes, 0, static_cast<std::uint32_t>(k), panel.data());
         for (std::uint64_t r = 16 * stripe; r < std::min<std::uint64_t>(19, 16 * stripe + 16); ++r)
           for (std::uint64_t j = 0; j < k; ++j)
-            if (std::memcmp(&panel[j * 16 + r % 16], &truth[r * k + j], 4) != 0) FAIL(level->name << " row " << r << " column " << j);
+            if (!same_bits({panel[j * 16 + r % 16]}, {truth[r * k + j]})) FAIL(level->name << " row " << r << " column " << j);
       }
   }
 }
 
+TEST_CASE("every exponent that a scale may be is held in its byte") {
+  for (const std::uint32_t num : {MEKIK_E8M0, MEKIK_E8M0_HALF}) {
+    FormCase c{"exponents", MEKIK_FORM_CODEBOOK, 4, 32, 0, num, 0, 0, 0, 0, 0, {-1, 1, 2}, 1};
+    RandomForm form{c, 16, 32 * 16, 6};
+    for (std::size_t i = 0; i < 256; ++i) static_cast<std::uint8_t*>(form.rows().scale)[i] = static_cast<std::uint8_t>(i);
+    const Packed w{form};
+    CHECK(w.layout.bytes() == 16 * 32 * 16 / 2 + 256);
+    std::vector<float> truth(16 * 512), panel(16 * 512);
+    cpu::decode_rows(form.form(), form.rows(), 0, 16, truth.data());
+    for (const Kernels* level : levels()) {
+      CAPTURE(level->name, num);
+      level->decode(w.matrix(), w.matrix().data, 0, 512, panel.data());
+      for (std::size_t r = 0; r < 16; ++r)
+        for (std::size_t j = 0; j < 512; ++j)
+          if (!same_bits({panel[j * 16 + r]}, {truth[r * 512 + j]})) FAIL("row " << r << " column " << j);
+    }
+  }
+}
+
 TEST_CASE("packed weights are about as large as in the file") {
-  for (const auto& [name, bits] :
-       {std::pair{"q4_1", 5.0}, {"q8_0", 8.5}, {"q4_0", 4.5}, {"q6_k", 6.5625}, {"q4_k", 4.625}, {"q5_k", 5.625}})
+  for (const auto& [name, bits] : {std::pair{"q4_1", 5.0},
+                                   {"q8_0", 8.5},
+                                   {"q4_0", 4.5},
+                                   {"q6_k", 6.5625},
+                                   {"q4_k", 4.625},
+                                   {"q5_k", 5.625},
+                                   {"iq4_xs", 4.3125},
+                                   {"mxfp4", 4.25},
+                                   {"iq2_xxs", 3.3125},
+                                   {"q1_0", 1.125}})
     for (const FormCase& c : form_cases()) {
       if (std::string{c.name} != name) continue;
       RandomForm form{c, 64, 2048, 1};

@@ -21,7 +21,17 @@ inline std::vector<FormCase> form_cases() {
   constexpr std::uint32_t A = MEKIK_FORM_AFFINE, C = MEKIK_FORM_CODEBOOK, H = MEKIK_F16;
   const std::vector<float> iq4{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   const std::vector<float> fp4{0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+  const std::vector<float> iq1{-1.125f, -0.875f, -0.125f, 0.125f, 0.875f, 1.125f}, iq2{-5.375f, -3.125f, -1, 1, 3.125f, 5.375f};
+  const std::vector<float> iq3{-15.5f, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15.5f};
   return {{"q1", A, 1, 32, 0, H, 0, H, 0, 0, 0},
+          {"q1_0", C, 1, 128, 0, H, 0, 0, 0, 0, 0, {-1, 1}, 1},
+          {"iq1_m", C, 3, 16, 256, MEKIK_U8, H, 0, 0, 0, 0, iq1, 0.125f},
+          {"iq2_xxs", C, 3, 32, 256, MEKIK_U8, H, 0, 0, 0, 0, iq2, 0.125f},
+          {"iq3_xxs", C, 4, 32, 256, MEKIK_U8, H, 0, 0, 0, 0, iq3, 0.25f},
+          {"iq4_xs", C, 4, 32, 256, MEKIK_I8, H, 0, 0, 0, 0, iq4, 1},
+          {"mxfp4_half", C, 4, 32, 0, MEKIK_E8M0_HALF, 0, 0, 0, 0, 0, fp4, 0.5f},
+          {"gptq2", A, 2, 64, 0, H, 0, 0, 0, MEKIK_U8, 0},
+          {"gptq3", A, 3, 32, 0, MEKIK_BF16, 0, 0, 0, MEKIK_U8, 0},
           {"tq2_0", A, 2, 256, 0, H, 0, 0, 0, 0, 1},
           {"q2_k", A, 2, 16, 256, MEKIK_U8, H, MEKIK_U8, H, 0, 0},
           {"q3_k", A, 3, 16, 256, MEKIK_I8, H, 0, 0, 0, 4},
@@ -39,6 +49,20 @@ inline std::vector<FormCase> form_cases() {
           {"iq4_nl", C, 4, 32, 0, H, 0, 0, 0, 0, 0, iq4, 1},
           {"mxfp4", C, 4, 32, 0, MEKIK_E8M0, 0, 0, 0, 0, 0, fp4, 0.5f},
           {"nvfp4", C, 4, 16, 0, MEKIK_UE4M3, 0, 0, 0, 0, 0, fp4, 0.5f}};
+}
+// Forms that only the float path runs.
+inline std::vector<FormCase> float_form_cases() {
+  constexpr std::uint32_t A = MEKIK_FORM_AFFINE, C = MEKIK_FORM_CODEBOOK;
+  std::vector<float> nf4, e4m3, e5m2;
+  for (int i = 0; i < 16; ++i) nf4.push_back(0.1f * static_cast<float>(i * i - 70));
+  for (int i = 0; i < 256; ++i) {
+    e4m3.push_back(from_e4m3(static_cast<std::uint8_t>(i)));
+    e5m2.push_back(from_e5m2(static_cast<std::uint8_t>(i)));
+  }
+  const std::vector<float> six{e5m2.begin() + 30, e5m2.begin() + 94}, three{nf4.begin(), nf4.begin() + 7};
+  return {{"nf4", C, 4, 64, 0, MEKIK_F32, 0, 0, 0, 0, 0, nf4},        {"codebook3", C, 3, 32, 0, MEKIK_F32, 0, 0, 0, 0, 0, three},
+          {"codebook6", C, 6, 32, 0, MEKIK_BF16, 0, 0, 0, 0, 0, six}, {"e4m3", C, 8, 128, 0, MEKIK_F32, 0, 0, 0, 0, 0, e4m3},
+          {"e5m2", C, 8, 96, 0, MEKIK_F32, 0, 0, 0, 0, 0, e5m2},      {"odd_groups", A, 5, 7, 0, MEKIK_F32, 0, MEKIK_F32, 0, 0, 3}};
 }
 
 class RandomForm {
@@ -84,6 +108,7 @@ class RandomForm {
           put<std::uint16_t>(to, i, static_cast<std::uint16_t>(0x3C00u + r % 0x80u));
           break;
         case MEKIK_E8M0:
+        case MEKIK_E8M0_HALF:
           put<std::uint8_t>(to, i, static_cast<std::uint8_t>(120 + r % 4));
           break;
         case MEKIK_UE4M3:
