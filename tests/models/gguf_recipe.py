@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Finds out what llama.cpp's converter does with the tiny folders, and writes it down as tiny/NAME/gguf.json, for gguf_twin.py.
 
-    python gguf_recipe.py LLAMA_CPP [NAME...] [--missing]       LLAMA_CPP: a checkout; needs torch and transformers
+    python gguf_recipe.py LLAMA_CPP [NAME...] [--missing] [--models FOLDER]       LLAMA_CPP: a checkout; needs torch and transformers
 
 The converter is run on a copy of the folder whose weights are numbered: the values in its tensors then say which weight each of them was. The
 tokenizer is left out; the metadata of the model is kept as it is.
@@ -123,14 +123,18 @@ def convert(folder, out, kind, dense):
     from conversion import ModelBase, ModelType, TextModel, get_model_architecture, get_model_class
 
     logging.disable(logging.WARNING)
-    hparams = older(ModelBase.load_hparams(pathlib.Path(folder), False))
+    with open(os.path.join(folder, "config.json")) as file:
+        raw = json.load(file)
+    own_code = raw["model_type"] == "nomic_bert"  # its keys are not those that transformers knows
+    hparams = older(raw if own_code else ModelBase.load_hparams(pathlib.Path(folder), False))
     try:
         model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     except NotImplementedError:
         return None
     forget_tokenizers(TextModel)
-    if hasattr(model_class, "module_paths"):
-        model_class.module_paths = []  # what the last model left there
+    for name in ("module_paths", "_alpha_n", "_alpha_p", "_beta", "_eps"):  # what the last model left there
+        if name in vars(model_class):
+            setattr(model_class, name, type(vars(model_class)[name])())
     types = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTLY_F16, "BF16": gguf.LlamaFileType.MOSTLY_BF16}
     made = model_class(pathlib.Path(folder), types[kind], pathlib.Path(out), eager=True, sentence_transformers_dense_modules=dense, hparams=hparams)
     made.write()
@@ -171,7 +175,7 @@ def recipe(folder):
     with tempfile.TemporaryDirectory() as scratch:
         real = shutil.copytree(folder, os.path.join(scratch, "real"))
         with open(os.path.join(real, "tokenizer.json"), "w") as file:  # some families are converted by their tokenizer's size
-            json.dump({"model": {"vocab": {str(n): n for n in range(vocabulary(folder))}}, "added_tokens": []}, file)
+            json.dump({"model": {"type": "WordPiece", "vocab": {str(n): n for n in range(vocabulary(folder))}}, "added_tokens": []}, file)
         reader = convert(real, os.path.join(scratch, "real.gguf"), kind, dense)
         if reader is None:
             return None
@@ -191,12 +195,13 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("llama")
     arguments.add_argument("names", nargs="*")
-    arguments.add_argument("--missing", action="store_true")
+    arguments.add_argument("--missing", action="store_true", help="only those that have no gguf.json yet")
+    arguments.add_argument("--models", default=TINY, help="the folder of the models, by default tiny/")
     given = arguments.parse_args()
     sys.path[1:1] = [given.llama, os.path.join(given.llama, "gguf-py")]  # its own gguf goes before an installed one
     lost = {f"{family}-{kind}": variant.lost for family, row in families().items() for kind, variant in row.variants.items()}
-    for name in sorted(os.listdir(TINY)):
-        folder = os.path.join(TINY, name)
+    for name in sorted(os.listdir(given.models)):
+        folder = os.path.join(given.models, name)
         if given.names and name not in given.names and name.split("-")[0] not in given.names or given.missing and gguf_twin.there(folder):
             continue
         if lost.get(name):

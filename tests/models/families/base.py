@@ -17,6 +17,7 @@ class Variant:
     gain: float = 1.5                            # how wide random matrices are, times 1 / sqrt(inputs)
     embed: float = 0.5                           # how wide embeddings are
     different: int = 5                           # tokens among the greedy ones, at least
+    grows: bool = False                          # its rotation changes with each token: no greedy ones are compared
     files: dict = field(default_factory=dict)    # further JSON files of the folder; a Dense module gets random weights
     lost: str = ""                               # what GGUF has no place for, or its converter drops: no twin is made then
 
@@ -31,5 +32,5 @@ class Family:
     gives: str = "logits"                        # or embedding, or score
 
 
-def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, **changes):
-    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different, files or {}, lost)
+def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, grows=False, **changes):
+    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different, grows, files or {}, lost)

@@ -34,6 +34,7 @@ FAMILIES = {
         llama3=variant(rope_parameters=LLAMA3, tie_word_embeddings=True, attention_bias=True, mlp_bias=True),
         linear=variant("F16", v4=True, num_key_value_heads=4, head_dim=None, rope_parameters=rope("linear", 1000.0, factor=4.0)),
         yarn=variant(num_key_value_heads=1, rope_parameters=YARN),
+        stretched=variant(lost="the scaling", grows=True, max_position_embeddings=32, rope_parameters=rope("dynamic", factor=4.0)),
         dynamic=variant(lost="the activation", v4=True, rope_parameters=rope("dynamic", factor=2.0), rms_norm_eps=1e-5, hidden_act="gelu"),
     )),
     "mistral": Family("MistralConfig", "MistralForCausalLM", variants=dict(

@@ -5,6 +5,7 @@ import torch
 
 from .base import Family, variant
 from .dense import LLAMA3, rope
+from .encoders import pooling
 
 
 def renamed(tensors, rules):
@@ -48,6 +49,17 @@ def exaone(tensors, config):
                              "self_attn": "attn.attention", "gate_proj": "c_fc_0", "up_proj": "c_fc_1", "down_proj": "c_proj"}), config
 
 
+def nomic(tensors, config):
+    """The configuration as the model's own code spells it; the tensors are called so already."""
+    config = {"architectures": ["NomicBertModel"], "model_type": "nomic_bert", "n_embd": config["hidden_size"], "n_head": config["num_attention_heads"],
+              "n_inner": config["intermediate_size"], "n_layer": config["num_hidden_layers"], "n_positions": 2048, "max_trained_positions": 2048,
+              "rotary_emb_base": config["rope_parameters"]["rope_theta"], "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False,
+              "rotary_emb_scale_base": None, "rotary_scaling_factor": None, "activation_function": "swiglu", "layer_norm_epsilon": config["layer_norm_eps"],
+              "causal": False, "prenorm": False, "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "dtype": config["dtype"],
+              "type_vocab_size": config["type_vocab_size"], "vocab_size": config["vocab_size"], "parallel_block": False, "use_rms_norm": False}
+    return tensors, config
+
+
 LLAMA = ("LlamaConfig", "LlamaForCausalLM")
 
 FAMILIES = {
@@ -56,6 +68,9 @@ FAMILIES = {
     )),
     "baichuan": Family(*LLAMA, repack=baichuan, common=dict(head_dim=None, num_key_value_heads=4), variants=dict(
         plain=variant(v4=True),
+    )),
+    "nomic_bert_own": Family("NomicBertConfig", "NomicBertModel", gives="embedding", repack=nomic, common=dict(head_dim=None), variants=dict(
+        plain=variant(files=pooling("mean"), num_hidden_layers=3),
     )),
     "exaone": Family(*LLAMA, repack=exaone, common=dict(head_dim=None), variants=dict(
         plain=variant(v4=True, rope_parameters=LLAMA3, tie_word_embeddings=True),
