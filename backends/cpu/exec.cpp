@@ -33,9 +33,7 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   weights_ = Arena{plan_.weight_bytes, "weights"};
   work_ = Arena{plan_.work_bytes(), "activations"};
   for (std::uint32_t g = 0; g < program.n_groups; ++g) {
-    const std::uint64_t bytes = times(plan_.block_bytes[g], limits.n_blocks[g]);
-    pools_.emplace_back(bytes, "kv");
-    if (bytes != 0) std::memset(pools_[g].data(), 0, bytes);
+    pools_.emplace_back(times(plan_.block_bytes[g], limits.n_blocks[g]), "kv");  // zeroed: what no token has filled yet is multiplied by 0
   }
   const std::uint32_t n = program_.n_tensors();
   loaded_.resize(n);

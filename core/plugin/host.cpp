@@ -1,8 +1,12 @@
 #include "plugin/host.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <mekik/version.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -68,6 +72,30 @@ const mekik_tasks kTasks{
     sizeof(mekik_tasks), 0, [](const mekik_host* h) { return host_of(h).tasks.width(); },
     [](const mekik_host* h, std::uint32_t n, void (*fn)(void*, std::uint32_t), void* ctx) { host_of(h).tasks.parallel(n, fn, ctx); }};
 
+constexpr std::size_t kMapped =
+    std::size_t{1} << 20;  // from here on memory comes from the kernel, which zeroes pages when they are touched
+
+void* zeroed(std::size_t bytes, std::size_t align) {
+  if (bytes < kMapped) {
+    void* memory = ::operator new (bytes, std::align_val_t{align}, std::nothrow);
+    if (memory != nullptr) std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void* mapped = mmap(nullptr, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped), at = (begin + align - 1) / align * align;
+  const std::uintptr_t low = at / page * page, end = begin + bytes + align, high = (at + bytes + page - 1) / page * page;
+  if (low > begin) munmap(mapped, low - begin);
+  if (end > high) munmap(reinterpret_cast<void*>(high), end - high);
+  return reinterpret_cast<void*>(at);
+}
+
+void free_zeroed(void* memory, std::size_t bytes, std::size_t align) {
+  if (bytes < kMapped) ::operator delete (memory, std::align_val_t{align});
+  else munmap(memory, bytes);  // aligned to a page at least: mmap's own is, and larger alignments are multiples
+}
+
 const config::Table& table_of(const mekik_config* config) { return *reinterpret_cast<const config::Table*>(config); }
 
 const mekik_config_api kConfig{sizeof(mekik_config_api),
@@ -109,7 +137,7 @@ mekik_metric* MemoryAccount::gauge_of(const std::string& tag) {
 void* MemoryAccount::alloc(std::size_t bytes, std::size_t align, const char* tag) {
   if (align == 0) align = alignof(std::max_align_t);
   if (bytes == 0 || bytes > kMaxAlloc || align > kMaxAlign || (align & (align - 1)) != 0) return nullptr;
-  void* memory = ::operator new (bytes, std::align_val_t{align}, std::nothrow);
+  void* memory = zeroed(bytes, align);
   if (memory == nullptr) return nullptr;
   std::string name = utf8_replace_invalid(std::string_view{or_empty(tag)}.substr(0, 64));
   std::replace_if(
@@ -134,7 +162,7 @@ void MemoryAccount::release(void* memory) {
   blocks_.erase(it);
   total_ -= block.bytes;
   if (mekik_metric* gauge = gauge_of(block.tag)) gauge->record(static_cast<double>(by_tag_[block.tag] -= block.bytes));
-  ::operator delete (memory, std::align_val_t{block.align});
+  free_zeroed(memory, block.bytes, block.align);
 }
 
 std::size_t MemoryAccount::bytes() const {

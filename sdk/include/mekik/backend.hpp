@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <memory>
 
@@ -13,8 +14,9 @@ namespace mekik {
 inline namespace MEKIK_STATIC_NAME {
 #endif
 
-// Host memory from the host's accounting where it offers that (service MEKIK_MEMORY), under `tag` in its reports. Its contents are
-// undefined. Throws Error{MEKIK_E_NO_MEMORY}.
+// Host memory from the host's accounting where it offers that (service MEKIK_MEMORY), under `tag` in its reports. It is zeroed:
+// large ones by the kernel, page by page as they are first touched, so pools cost nothing before they are used. Throws
+// Error{MEKIK_E_NO_MEMORY}.
 class HostMemory {
  public:
   HostMemory() = default;
@@ -22,14 +24,18 @@ class HostMemory {
   HostMemory(std::uint64_t bytes, std::uint64_t align, const char* tag) {
     if (bytes == 0) return;
     const auto* memory = service<mekik_memory>(MEKIK_MEMORY);
-    void* data =
-        memory != nullptr ? memory->alloc(host, bytes, align, tag) : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    void* data = memory != nullptr ? memory->alloc(host, bytes, align, tag) : without_host(bytes, align);
     if (data == nullptr) throw Error{MEKIK_E_NO_MEMORY, "no memory for " + std::to_string(bytes) + " bytes of " + tag};
     data_.reset(static_cast<std::byte*>(data));
   }
   std::byte* data() const { return data_.get(); }
 
  private:
+  static void* without_host(std::uint64_t bytes, std::uint64_t align) {
+    void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    if (data != nullptr) std::memset(data, 0, bytes);
+    return data;
+  }
   struct Release {
     void operator()(std::byte* data) const {
       const auto* memory = service<mekik_memory>(MEKIK_MEMORY);

@@ -62,7 +62,7 @@ typedef struct mekik_metrics { uint32_t struct_size, reserved;    /* handles las
   void (*record)(mekik_metric *, double value);              /* [any] add, set or observe, as the handle was made */
 } mekik_metrics;
 #define MEKIK_MEMORY "mekik.memory/1"
-typedef struct mekik_memory { uint32_t struct_size, reserved;     /* host memory, accounted per component */
+typedef struct mekik_memory { uint32_t struct_size, reserved;     /* host memory, zeroed, accounted per component */
   void *(*alloc)(const mekik_host *, size_t bytes, size_t align, const char *tag);       /* [any] NULL when refused */
   void (*release)(const mekik_host *, void *);  /* [any] */
 } mekik_memory;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -114,6 +115,7 @@ class FakeHost {
     if (self.bytes_ + bytes > self.limit_) return nullptr;
     auto* base = static_cast<char*>(std::aligned_alloc(front, (bytes + front + front - 1) / front * front));
     if (base == nullptr) return nullptr;
+    std::memset(base, 0, bytes + front);
     *reinterpret_cast<std::size_t*>(base + front - 16) = front;
     *reinterpret_cast<std::size_t*>(base + front - 8) = bytes;
     const std::uint64_t now = self.bytes_ += bytes;

@@ -55,6 +55,14 @@ TEST_CASE_METHOD(Fixture, "Memory is aligned, accounted by tag, and only what wa
   REQUIRE(a != nullptr);
   CHECK(reinterpret_cast<std::uintptr_t>(a) % 4096 == 0);
   std::memset(a, 1, 1000);
+  for (const std::size_t bytes : {std::size_t{5000}, (std::size_t{3} << 20) + 5}) {
+    auto* zeroed = static_cast<unsigned char*>(memory.alloc(raw, bytes, 1 << 21, "x"));
+    REQUIRE(zeroed != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(zeroed) % (1 << 21) == 0);
+    CHECK(std::all_of(zeroed, zeroed + bytes, [](unsigned char byte) { return byte == 0; }));
+    std::memset(zeroed, 1, bytes);
+    memory.release(raw, zeroed);
+  }
   CHECK(host.memory.bytes() == 1024);
   CHECK(sample("mekik_plugin_memory_bytes", "library=cache_x,tag=kv") == 1024);
   memory.release(raw, a);
