@@ -127,7 +127,7 @@ class Planner {
     if (!w.layout.inputs.empty()) p.gathered = gathered(x, p.weight);
     if (!integer) return;
     for (const Prepared& q : quantised_)
-      if (q.x == x && same_inputs(q.weight, p.weight)) {
+      if (q.x == x && same_inputs(q.weight, p.weight) && plan_.weights[q.weight].layout.matrix.act_outlier == m.act_outlier) {
         p.acts = q.buffer;
         return;
       }

@@ -86,6 +86,9 @@ Status print_summary(const weights::ModelFile& file) {
   std::printf("%s: %s, %s, %zu tensors, %.1f million parameters\n", meta.path.c_str(), meta.format.c_str(),
               human_bytes(file.file_bytes()).c_str(), meta.tensors.size(), static_cast<double>(parameters) / 1e6);
   for (const auto& [type, bytes] : types) std::printf("  %-8s %s\n", type.c_str(), human_bytes(bytes).c_str());
+  if (!file.quantization().scheme.empty())
+    std::printf("  quantized by %s: scheme %s\n", file.quantization().method.c_str(), file.quantization().scheme.c_str());
+  for (const std::string& note : file.notes()) std::printf("  note: %s\n", note.c_str());
   const auto metadata = file.tokenizer();
   Status status = metadata.status();
   std::string tokenizer = "none";

@@ -73,8 +73,8 @@ bool same_form(const mekik_form& a, const mekik_form& b) {
                        a.exact == b.exact && a.n_table == b.n_table && a.n_kept == b.n_kept && a.kept_num == b.kept_num && a.k == b.k;
   const bool tables = numbers && std::memcmp(&a.table_unit, &b.table_unit, sizeof a.table_unit) == 0 &&
                       std::memcmp(&a.act_outlier, &b.act_outlier, sizeof a.act_outlier) == 0 && same_array(a.table, b.table, a.n_table);
-  return tables && same_array(a.k_perm, b.k_perm, a.k) && same_array(a.kept_k, b.kept_k, a.n_kept) && a.tensor_scale == nullptr &&
-         b.tensor_scale == nullptr;
+  return tables && same_array(a.k_perm, b.k_perm, a.k) && same_array(a.kept_k, b.kept_k, a.n_kept) &&
+         (a.tensor_scale == nullptr) == (b.tensor_scale == nullptr);
 }
 
 bool can_cut(const mekik_form& form, std::uint64_t from, std::uint64_t to) {

@@ -42,7 +42,7 @@ class FormBuffer {
   mekik_form_rows rows_{};
 };
 
-// Whether rows of two forms can stand in one tensor: everything equal but experts and n.
+// Whether rows of two forms can stand in one tensor: everything equal but experts, n and the scales of whole tensors.
 bool same_form(const mekik_form& a, const mekik_form& b);
 // Whether columns from .. to can be cut out of a form without touching a value: they fall on the edges of groups and supers.
 bool can_cut(const mekik_form& form, std::uint64_t from, std::uint64_t to);

@@ -81,6 +81,30 @@ bool Gather::in_whole_groups(std::uint64_t n) const {
   });
 }
 
+// The scale of the whole tensor that the rows of each expert have; false: those of one expert differ.
+bool Gather::one_scale_each(std::uint64_t n, std::vector<float>& scales) const {
+  if (runs_[0].source->form()->tensor_scale == nullptr) return true;
+  std::vector<bool> known(scales.size(), false);
+  for (const Run& run : runs_) {
+    const std::uint64_t each = run.source->n_rows() / run.source->experts();
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const std::uint64_t to = (run.at + i) / n;
+      const float scale = run.source->form()->tensor_scale[row_of(run, i) / each];
+      if (known[to] && std::memcmp(&scales[to], &scale, sizeof scale) != 0) return false;
+      scales[to] = scale;
+      known[to] = true;
+    }
+  }
+  return true;
+}
+
+std::vector<float> Gather::tensor_scales(std::uint64_t experts, std::uint64_t n) const {
+  if (runs_[0].source->form()->tensor_scale == nullptr) return {};
+  std::vector<float> scales(experts);
+  one_scale_each(n, scales);
+  return scales;
+}
+
 const mekik_form* Gather::common_form(std::uint64_t experts, std::uint64_t n, std::string& why) const {
   const Source& first = *runs_[0].source;
   const mekik_form* form = first.form();
@@ -98,7 +122,8 @@ const mekik_form* Gather::common_form(std::uint64_t experts, std::uint64_t n, st
       why = first.scheme() + " and " + run.source->scheme() + " are joined, whose forms differ";
       return nullptr;
     }
-  if (!identity && form->tensor_scale != nullptr) why = "its scale of the whole tensor does not fit the rows taken";
+  std::vector<float> scales(experts);
+  if (!one_scale_each(n, scales)) why = "it joins rows of tensors that have different scales each";
   else if (form->group_n > 1 && !in_whole_groups(n)) why = "rows that share a scale are taken apart";
   else if (!can_cut(*form, column0_, column0_ + k_)) why = "its columns are cut inside a group of " + first.scheme();
   else return form;

@@ -25,6 +25,8 @@ class Gather {
   std::uint64_t k() const { return k_; }
   // The form that all rows share, for a weight of experts x n rows; nullptr: there is none, and `why` says why.
   const mekik_form* common_form(std::uint64_t experts, std::uint64_t n, std::string& why) const;
+  // With a form: the scale of the whole tensor for each expert of the weight; empty: the form has none.
+  std::vector<float> tensor_scales(std::uint64_t experts, std::uint64_t n) const;
 
   // Rows a .. b of the weight, counted flat over experts. out [b - a][k].
   Status decode(std::uint64_t a, std::uint64_t b, float* out) const;
@@ -41,6 +43,7 @@ class Gather {
   };
   std::vector<Piece> pieces(std::uint64_t a, std::uint64_t b, std::size_t row_bytes) const;
   bool in_whole_groups(std::uint64_t n) const;
+  bool one_scale_each(std::uint64_t n, std::vector<float>& scales) const;
   Status copy_piece(const Piece& piece, const FormLayout& stored, const FormLayout& cut, const mekik_form_rows& out) const;
 
   std::vector<Run> runs_;

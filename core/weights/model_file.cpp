@@ -56,7 +56,8 @@ Result<json::value> ask_maybe(const mekik_loader& loader, mekik_model_file* raw,
   return found;
 }
 
-Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader, mekik_model_file* raw, const std::string& path) {
+Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader, mekik_model_file* raw, const std::string& path,
+                                                      std::vector<const mekik_part*>& stored) {
   const mekik_part* parts = nullptr;
   std::uint32_t n = 0, size = 0;
   MEKIK_CHECK_OK(plugin::to_status(loader.tensors(raw, &parts, &n, &size), path));
@@ -69,6 +70,7 @@ Result<std::vector<program::TensorInfo>> tensor_infos(const mekik_loader& loader
     // One without numbers may lie in a file; a page that uses it is told.
     if (std::any_of(part.shape, part.shape + part.rank, [](std::int64_t side) { return side < 0; }))
       return internal_error(path + ": the loader describes tensor " + quoted(part.name) + " with a negative size");
+    stored.push_back(&part);
     tensors[i] = {part.name, part.scheme != nullptr ? part.scheme : "", part.num, {part.shape, part.shape + part.rank}, part.bytes};
   }
   return tensors;
@@ -98,7 +100,8 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
   MEKIK_TRY(config, ask_maybe(*file->loader_, file->raw_, path, "config"));
   if (!config.is_object() && !config.is_null()) return invalid(path + ": its configuration is not a JSON object");
   meta.config = std::move(config);
-  MEKIK_TRY(tensors, tensor_infos(*file->loader_, file->raw_, path));
+  file->stored_ = {file->loader_, file->raw_, {}};
+  MEKIK_TRY(tensors, tensor_infos(*file->loader_, file->raw_, path, file->stored_.tensors));
   meta.tensors = std::move(tensors);
   const ModelFile* self = file.get();
   meta.file = [self](const std::string& other) {
@@ -108,10 +111,24 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
     return json::value{};
   };
   for (const program::TensorInfo& tensor : meta.tensors) file->file_bytes_ += tensor.bytes;
+  MEKIK_CHECK_OK(file->group(registry).in(path));
   // Of a single file all of it counts; of a folder or a split model, what its tensors take.
   std::error_code error;
   if (fs::is_regular_file(path, error)) file->file_bytes_ = std::max<std::uint64_t>(file->file_bytes_, fs::file_size(path, error));
   return file;
+}
+
+// Tensors that are one weight together become one.
+Status ModelFile::group(plugin::Registry& registry) {
+  MEKIK_TRY(quantization, find_quantization(meta_));
+  quantization_ = std::move(quantization);
+  if (quantization_.scheme.empty()) {
+    for (std::uint32_t i = 0; i < meta_.tensors.size(); ++i) grouped_.parts.push_back({i});
+    return {};
+  }
+  MEKIK_TRY(grouped, group_tensors(registry, stored_, quantization_, meta_));
+  grouped_ = std::move(grouped);
+  return {};
 }
 
 ModelFile::~ModelFile() {
@@ -126,11 +143,10 @@ Result<std::string> ModelFile::chat_template() const {
   return std::string{std::string_view{found.as_string()}};
 }
 
-const mekik_part* ModelFile::part(std::uint32_t index) const {
-  const mekik_part* parts = nullptr;
-  std::uint32_t n = 0, size = 0;
-  if (loader_->tensors(raw_, &parts, &n, &size) != MEKIK_OK || index >= n) return nullptr;
-  return reinterpret_cast<const mekik_part*>(reinterpret_cast<const char*>(parts) + std::size_t{index} * size);
+std::vector<std::string> ModelFile::notes() const {
+  std::vector<std::string> out;
+  for (const auto& [text, count] : grouped_.notes) out.push_back(count == 1 ? text : text + " (" + std::to_string(count) + " of them)");
+  return out;
 }
 
 }  // namespace mekik::weights

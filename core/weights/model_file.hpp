@@ -7,6 +7,7 @@
 #include "base/status.hpp"
 #include "plugin/registry.hpp"
 #include "program/model_meta.hpp"
+#include "weights/parts.hpp"
 
 namespace mekik::weights {
 
@@ -25,14 +26,22 @@ class ModelFile {
 
   const mekik_loader& loader() const { return *loader_; }
   mekik_model_file* raw() const { return raw_; }
-  const mekik_part* part(std::uint32_t index) const;  // of the tensor meta().tensors[index]
+  // What the tensor meta().tensors[index] is stored as: tensors of stored(), in the order of its scheme's suffixes.
+  const std::vector<std::uint32_t>& parts(std::uint32_t index) const { return grouped_.parts[index]; }
+  const RawFile& stored() const { return stored_; }
+  const Quantization& quantization() const { return quantization_; }
+  std::vector<std::string> notes() const;  // what of a quantized checkpoint is left unread
 
  private:
   ModelFile() = default;
+  Status group(plugin::Registry& registry);
   plugin::Component component_;
   const mekik_loader* loader_ = nullptr;
   mekik_model_file* raw_ = nullptr;
   program::ModelMeta meta_;
+  RawFile stored_;
+  Quantization quantization_;
+  Grouped grouped_;
   std::uint64_t file_bytes_ = 0;
 };
 

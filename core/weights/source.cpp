@@ -39,25 +39,18 @@ Result<std::unique_ptr<Source>> Source::open(plugin::Registry& registry, const M
   if (!component.ok()) return component.status().in("tensor \"" + tensor.name + "\" is stored as " + source->scheme_);
   source->component_ = std::move(*component);
   source->table_ = &source->component_.table<mekik_scheme>();
-  source->part_ = *file.part(index);
-  mekik_parts& parts = source->parts_;
-  parts.struct_size = sizeof parts;
-  parts.n_parts = 1;
-  parts.part_size = sizeof(mekik_part);
-  parts.parts = &source->part_;
-  parts.k = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.back());
+  source->parts_ = std::make_unique<Parts>(file.stored(), file.parts(index), file.quantization().config);
   std::uint64_t rows = 1;
   for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i)
     if (__builtin_mul_overflow(rows, static_cast<std::uint64_t>(tensor.shape[i]), &rows))
       return invalid("tensor \"" + tensor.name + "\" has more rows than can be counted");
-  parts.experts = experts;
-  parts.n = rows / experts;
-  if (const json::value* quantization = json::find(file.meta().config, "quantization_config"))
-    source->config_ = json::serialize(*quantization);
-  parts.config_json = plugin::abi_str(source->config_);
-  parts.self = source.get();
-  parts.read = read;
-  MEKIK_CHECK_OK(source->describe(file));
+  // A scheme of several parts knows of experts by itself.
+  const bool stacked = file.parts(index).size() > 1 && tensor.shape.size() == 3;
+  mekik_parts& parts = source->parts_->abi();
+  parts.k = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.back());
+  parts.experts = stacked ? static_cast<std::uint64_t>(tensor.shape[0]) : experts;
+  parts.n = rows / parts.experts;
+  MEKIK_CHECK_OK(source->describe());
   return source;
 }
 
@@ -65,19 +58,13 @@ Source::~Source() {
   if (has_form_) table_->release(&form_);
 }
 
-mekik_status Source::read(void* self, std::uint32_t part, std::uint64_t at, void* out, std::uint64_t bytes) {
-  const auto& source = *static_cast<const Source*>(self);
-  if (part != 0) return MEKIK_E_INVALID;
-  return source.file_->loader().read(source.file_->raw(), source.index_, at, out, bytes);
-}
-
-Status Source::describe(const ModelFile&) {
-  const mekik_status code = table_->describe(&parts_, &form_);
+Status Source::describe() {
+  const mekik_status code = table_->describe(&abi(), &form_);
   if (code == MEKIK_E_UNSUPPORTED) {
     // Only decode is left; a scheme that cannot do that either says so when rows are asked for, so ask for none now.
     why_no_form_ = plugin::take_failure();
     float nothing = 0;
-    return plugin::to_status(table_->decode(&parts_, 0, 0, 0, &nothing), "tensor \"" + name_ + "\"");
+    return plugin::to_status(table_->decode(&abi(), 0, 0, 0, &nothing), "tensor \"" + name_ + "\"");
   }
   MEKIK_CHECK_OK(plugin::to_status(code, "tensor \"" + name_ + "\""));
   has_form_ = true;
@@ -89,7 +76,7 @@ Status Source::check_form() const {
   const auto bad = [&](const char* what) {
     return internal_error("scheme " + scheme_ + " describes tensor \"" + name_ + "\" by a form whose " + what);
   };
-  if (form_.experts != parts_.experts || form_.n != parts_.n || form_.k != parts_.k) return bad("shape differs from the tensor's");
+  if (form_.experts != abi().experts || form_.n != abi().n || form_.k != abi().k) return bad("shape differs from the tensor's");
   if (form_.row_step == 0 || form_.group_n == 0 || form_.row_step % form_.group_n != 0) return bad("row_step is no multiple of group_n");
   if (form_.kind == MEKIK_FORM_FLOAT) return num_size(form_.kept_num) != 0 ? Status{} : bad("kept_num is unknown");
   if (form_.kind != MEKIK_FORM_AFFINE && form_.kind != MEKIK_FORM_CODEBOOK) return bad("kind is unknown");
@@ -105,9 +92,9 @@ Status Source::check_form() const {
 
 Status Source::decode(std::uint64_t first, std::uint64_t count, float* out) const {
   while (count > 0) {
-    const std::uint64_t expert = first / parts_.n, n0 = first % parts_.n, n1 = std::min(parts_.n, n0 + count);
-    MEKIK_CHECK_OK(plugin::to_status(table_->decode(&parts_, expert, n0, n1, out), "tensor \"" + name_ + "\""));
-    out += (n1 - n0) * parts_.k;
+    const std::uint64_t expert = first / abi().n, n0 = first % abi().n, n1 = std::min(abi().n, n0 + count);
+    MEKIK_CHECK_OK(plugin::to_status(table_->decode(&abi(), expert, n0, n1, out), "tensor \"" + name_ + "\""));
+    out += (n1 - n0) * abi().k;
     first += n1 - n0;
     count -= n1 - n0;
   }
@@ -117,12 +104,12 @@ Status Source::decode(std::uint64_t first, std::uint64_t count, float* out) cons
 Status Source::fetch(std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, const mekik_form_rows& out) const {
   const std::string where = "tensor \"" + name_ + "\"";
   const std::uint64_t step = form_.row_step;
-  const std::uint64_t low = n0 / step * step, high = n1 == parts_.n ? n1 : std::min(parts_.n, (n1 + step - 1) / step * step);
-  if (low == n0 && high == n1) return plugin::to_status(table_->rows(&parts_, &form_, expert, n0, n1, &out), where);
+  const std::uint64_t low = n0 / step * step, high = n1 == abi().n ? n1 : std::min(abi().n, (n1 + step - 1) / step * step);
+  if (low == n0 && high == n1) return plugin::to_status(table_->rows(&abi(), &form_, expert, n0, n1, &out), where);
   // Fetch what row_step makes us, and copy what was wanted.
   const FormLayout layout{form_};
   FormBuffer buffer{layout, high - low};
-  MEKIK_CHECK_OK(plugin::to_status(table_->rows(&parts_, &form_, expert, low, high, &buffer.rows()), where));
+  MEKIK_CHECK_OK(plugin::to_status(table_->rows(&abi(), &form_, expert, low, high, &buffer.rows()), where));
   const MemberPointers from{buffer.rows()}, to{out};
   for (std::size_t i = 0; i < FormLayout::kMembers; ++i) {
     const Member& member = layout.members[i];
@@ -138,7 +125,7 @@ Status Source::rows(std::uint64_t first, std::uint64_t count, const mekik_form_r
   const FormLayout layout{form_};
   MemberPointers to{out};
   while (count > 0) {
-    const std::uint64_t expert = first / parts_.n, n0 = first % parts_.n, n1 = std::min(parts_.n, n0 + count);
+    const std::uint64_t expert = first / abi().n, n0 = first % abi().n, n1 = std::min(abi().n, n0 + count);
     MEKIK_CHECK_OK(fetch(expert, n0, n1, to.rows()));
     for (std::size_t i = 0; i < FormLayout::kMembers; ++i) {
       const Member& member = layout.members[i];

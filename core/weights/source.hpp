@@ -22,10 +22,10 @@ class Source {
 
   const std::string& name() const { return name_; }
   const std::string& scheme() const { return scheme_; }  // "q4_k", "f32", ...
-  std::uint64_t n_rows() const { return parts_.experts * parts_.n; }
-  std::uint64_t k() const { return parts_.k; }
+  std::uint64_t n_rows() const { return abi().experts * abi().n; }
+  std::uint64_t k() const { return abi().k; }
   const std::vector<std::int64_t>& shape() const { return file_->meta().tensors[index_].shape; }
-  std::uint64_t experts() const { return parts_.experts; }
+  std::uint64_t experts() const { return abi().experts; }
   const mekik_form* form() const { return has_form_ ? &form_ : nullptr; }  // nullptr: only decode
   const std::string& why_no_form() const { return why_no_form_; }
   const mekik_host* host() const { return component_.host; }
@@ -37,18 +37,17 @@ class Source {
 
  private:
   Source() = default;
-  Status describe(const ModelFile& file);
+  Status describe();
   Status check_form() const;
   Status fetch(std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, const mekik_form_rows& out) const;
-  static mekik_status read(void* self, std::uint32_t part, std::uint64_t at, void* out, std::uint64_t bytes);
+  const mekik_parts& abi() const { return parts_->abi(); }
 
   plugin::Component component_;
   const mekik_scheme* table_ = nullptr;
   const ModelFile* file_ = nullptr;
   std::uint32_t index_ = 0;
-  std::string name_, scheme_, config_, why_no_form_;
-  mekik_part part_{};
-  mekik_parts parts_{};
+  std::string name_, scheme_, why_no_form_;
+  std::unique_ptr<Parts> parts_;
   mekik_form form_{};
   bool has_form_ = false;
 };

@@ -97,6 +97,7 @@ struct Weight {
   mekik_form form{};
   std::string scheme;
   std::vector<float> host;             // values made at load
+  std::vector<float> tensor_scales;    // of the form
   std::unique_ptr<Gather> gather;      // whole rows
   std::unique_ptr<Assemble> assemble;  // values that moved
   bool factored = false;               // rows go out as stored; else decoded, computed, rounded to form.kept_num
@@ -212,6 +213,8 @@ Status Store::Impl::open_rows(plugin::Registry& registry, const program::WeightR
     out.form.n = recipe.n;
     out.form.k = recipe.k;
     out.form.owner = nullptr;
+    out.tensor_scales = out.gather->tensor_scales(recipe.experts, recipe.n);
+    if (!out.tensor_scales.empty()) out.form.tensor_scale = out.tensor_scales.data();
     out.scheme = stored;
     out.factored = true;
     return {};
@@ -256,6 +259,7 @@ Result<std::unique_ptr<Store>> Store::open(plugin::Registry& registry, const Mod
     impl.forms.push_back(&impl.weights[i].form);
     impl.handles.push_back({&impl, i});
   }
+  impl.notes = file.notes();
   for (const auto& [why, count] : impl.decoded) impl.notes.push_back(count == 1 ? why : why + " (" + std::to_string(count) + " weights)");
   return store;
 }

@@ -1,5 +1,7 @@
 // What the scheme tests in Python drive: decodes a GGUF file both ways, or encodes floats.
-//   scheme_tool decode FILE OUT      OUT.decoded and OUT.factored: all tensors one after another, F32
+//   scheme_tool decode FILE OUT      OUT.decoded and OUT.factored: all tensors one after another, F32; prints the name, the count of values
+//   and
+//                                    the kind of form of each
 //   scheme_tool encode SCHEME N K FLOATS OUT [IMPORTANCE]
 #include <cstdio>
 #include <fstream>
@@ -64,6 +66,7 @@ int decode(const std::string& path, const std::string& prefix) {
     if (weight.rows(weight.self, 0, 0, form.n, &rows) != MEKIK_OK) return complain(plugin::take_failure());
     if (const std::string wrong = reference::check_codes(form, rows, form.n); !wrong.empty()) return complain(wrong);
     reference::decode_rows(form, rows, 0, 0, 0, form.n, again.data());
+    std::printf("%s\t%zu\t%s\n", program.weights[i].symbol.c_str(), values.size(), form.kind == MEKIK_FORM_FLOAT ? "float" : "factored");
     append(decoded, values);
     append(factored, again);
   }
@@ -100,5 +103,5 @@ int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "decode" && argc == 4) return decode(argv[2], argv[3]);
   if (verb == "encode" && (argc == 7 || argc == 8)) return encode(argc - 2, argv + 2);
-  return complain("usage: scheme_tool decode FILE OUT | encode SCHEME N K FLOATS OUT [IMPORTANCE]");
+  return complain("usage: scheme_tool decode FILE-OR-FOLDER OUT | encode SCHEME N K FLOATS OUT [IMPORTANCE]");
 }

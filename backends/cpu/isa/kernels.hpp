@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace mekik::cpu {
 
@@ -51,6 +52,7 @@ struct Matrix {
   bool e4m3 = false;                  // the table is that of E4M3
   float tensor_scale = 1.0F;
   bool has_tensor_scale = false;
+  float act_outlier = std::numeric_limits<float>::infinity();  // activations that large take two digits
   float post = 1.0F;                    // what the int8 kernels' result is multiplied by: table unit and tensor scale
   const std::uint32_t* kept = nullptr;  // [n_kept] columns (of codes) that are floats
   std::uint32_t n_kept = 0;
@@ -68,6 +70,7 @@ struct Acts {
   float *d = nullptr, *ds = nullptr, *ds16 = nullptr;
   std::int32_t *s = nullptr, *s16 = nullptr;
   std::uint32_t nb = 0, rows = 0;
+  float outlier = std::numeric_limits<float>::infinity();  // quantise(): blocks that reach it have two digits
 
   static constexpr std::uint64_t bytes(std::uint64_t nb, std::uint64_t rows) { return rows * nb * (2 * kBlock + 1 + 4 * 7); }
   // On `at`, aligned to 64 bytes.

@@ -243,7 +243,7 @@ void quantise(const float* x, std::uint32_t k, const Acts& row) {
     const float amax = V::reduce_max(V::max(absolute(v[0]), absolute(v[1])));
     const V::F poison = V::fma(v[1], V::zero(), V::mul(v[0], V::zero()));
     const float d = amax / (127.0F * 128.0F) + V::reduce_add(poison);
-    const bool two = !(amax <= smooth);
+    const bool two = !(amax <= smooth && amax < row.outlier);
     const float most = two ? 127.0F * 128.0F : 127.0F;
     const V::F by = V::set1(amax > 0.0F ? most / amax : 0.0F), high = V::set1(most), low = V::set1(-most);
     std::int8_t* const q = row.q + static_cast<std::size_t>(b) * 2 * kBlock;

@@ -31,7 +31,9 @@ void Exec::run_row(const RowOp& r, std::uint32_t row, std::uint32_t thread) cons
       const Matrix& m = matrices_[r.weight];
       const float* x = r.gathered != kNone ? reinterpret_cast<const float*>(buffer(r.gathered)) + static_cast<std::size_t>(row) * m.k
                                            : view(r.x).row(row);
-      return settings_.kernels->quantise(x, m.k, acts(r.buffer, m.blocks, r.x).row(row));
+      Acts a = acts(r.buffer, m.blocks, r.x).row(row);
+      a.outlier = m.act_outlier;
+      return settings_.kernels->quantise(x, m.k, a);
     }
     case RowKind::gather: {
       const std::vector<std::uint32_t>& inputs = plan_.weights[r.weight].layout.inputs;

@@ -122,7 +122,8 @@ void kinds(const mekik_form& form, Matrix& m) {
     m.integer = std::abs(form.zero) <= 256;
   }
   const bool groups_fit = m.group_k % kBlock == 0 || m.group_k == 16;
-  if (!groups_fit || form.n_kept != 0 || form.act_outlier > 0) m.integer = false;
+  if (!groups_fit || form.n_kept != 0) m.integer = false;
+  if (form.act_outlier > 0) m.act_outlier = form.act_outlier;
 }
 
 void place(Matrix& m, std::uint32_t n_kept) {

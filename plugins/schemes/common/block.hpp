@@ -100,7 +100,7 @@ struct BlockScheme {
     else return nullptr;
   }
   static constexpr mekik_scheme table{
-      sizeof(mekik_scheme), B::kElems, B::kBytes, 0, nullptr, claims, describe, release, rows, decode, encoder()};
+      sizeof(mekik_scheme), B::kElems, B::kBytes, 0, nullptr, claims, describe, release, rows, decode, encoder(), nullptr, nullptr};
   static constexpr std::array<mekik_option, 0> options{};
 
  private:

@@ -1,4 +1,4 @@
-// Plain numbers: F32, F16 and BF16 are their own form.
+// Plain numbers: F32, F16 and BF16 are their own form; 8-bit floats without scales are decoded.
 #include "../common/numbers.hpp"
 #include "../common/scheme.hpp"
 
@@ -9,6 +9,7 @@ namespace {
 std::uint64_t value_bytes(const mekik_part& part) {
   if (part.scheme == nullptr && part.num == MEKIK_F32) return 4;
   if (part.scheme == nullptr && (part.num == MEKIK_F16 || part.num == MEKIK_BF16)) return 2;
+  if (part.scheme == nullptr && (part.num == MEKIK_E4M3 || part.num == MEKIK_E5M2)) return 1;
   throw mekik::Error{MEKIK_E_UNSUPPORTED, mekik::blocks::label(part) + ": holds neither F32, F16 nor BF16 numbers; weights must"};
 }
 
@@ -27,7 +28,9 @@ int claims(const mekik_parts* parts) {
 
 mekik_status describe(const mekik_parts* parts, mekik_form* out) {
   return mekik::guard([&] {
-    mekik::blocks::check_size(*parts, row_bytes(*parts));
+    const std::uint64_t bytes = row_bytes(*parts);
+    mekik::blocks::check_size(*parts, bytes);
+    if (bytes == parts->k) throw mekik::Error{MEKIK_E_UNSUPPORTED, "8-bit floats without scales"};
     *out = mekik::blocks::empty_form(*parts);
     out->kind = MEKIK_FORM_FLOAT;
     out->kept_num = parts->parts[0].num;
@@ -53,6 +56,8 @@ mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_
     mekik::blocks::each_row(*parts, bytes, expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* from) {
       float* to = out + row * k;
       if (num == MEKIK_F32) std::memcpy(to, from, bytes);
+      else if (bytes == k)
+        for (std::uint64_t i = 0; i < k; ++i) to[i] = mekik::load_num(num, from, i);
       else if (num == MEKIK_F16)
         for (std::uint64_t i = 0; i < k; ++i) to[i] = mekik_blocks::load_f16(from + 2 * i);
       else
@@ -62,7 +67,7 @@ mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_
 }
 
 // No encode: which of the three numbers is meant would not be known here; the host rounds floats itself.
-constexpr mekik_scheme kTable{sizeof(mekik_scheme), 0, 0, 0, nullptr, claims, describe, release, rows, decode, nullptr};
+constexpr mekik_scheme kTable{sizeof(mekik_scheme), 0, 0, 0, nullptr, claims, describe, release, rows, decode, nullptr, nullptr, nullptr};
 constexpr std::array<mekik_option, 0> kOptions{};
 
 }  // namespace
@@ -70,5 +75,5 @@ constexpr std::array<mekik_option, 0> kOptions{};
 }  // namespace mekik_float
 
 MEKIK_PLUGIN("mekik.scheme.float", "1.0",
-             mekik::component(MEKIK_KIND_SCHEME, "float", "1.0", "Plain F32, F16 and BF16 numbers.", mekik_float::kOptions,
-                              &mekik_float::kTable));
+             mekik::component(MEKIK_KIND_SCHEME, "float", "1.0", "Plain F32, F16 and BF16 numbers, and 8-bit floats without scales.",
+                              mekik_float::kOptions, &mekik_float::kTable));

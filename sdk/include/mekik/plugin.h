@@ -143,7 +143,7 @@ typedef struct mekik_form { uint32_t struct_size, kind, bits;         /* bits of
   uint32_t exact;                               /* 1: equal to decode() to the bit; 0: within 2^-22 relative */
   uint32_t n_table, n_kept;
   float table_unit;                             /* > 0: table entries are this times integers in -128..127 */
-  float act_outlier;                            /* > 0: activations this large avoid the int8 path, decided per row */
+  float act_outlier;                            /* > 0: activations this large are not rounded to 8 bits, decided per row */
   const float *table, *tensor_scale;            /* [n_table]; [experts] or NULL */
   const uint32_t *k_perm;                       /* [k] code column j meets input k_perm[j]; NULL: as they come */
   const uint32_t *kept_k;                       /* [n_kept] ascending inputs whose weights are floats apart, codes unused */
@@ -278,16 +278,23 @@ typedef struct mekik_loader { uint32_t struct_size, reserved;
   mekik_status (*tensors)(mekik_model_file *, const mekik_part **out, uint32_t *n, uint32_t *part_size); /* [any] */
   mekik_status (*read)(mekik_model_file *, uint32_t i, uint64_t at, void *, uint64_t bytes);  /* [any] */
 } mekik_loader;
-/* One weight as its checkpoint holds it, in the order of `suffixes`; a missing optional part has a NULL name. */
+/* One weight as its checkpoint holds it, in the order of `suffixes`; a missing optional part has a NULL name. experts, n and
+ * k: what shape() said, 0 before. config_json: the checkpoint's quantization_config, with the model's own number type
+ * ("bfloat16") as its member "model_dtype" where config.json says one. */
 typedef struct mekik_parts { uint32_t struct_size, n_parts, part_size, reserved; const mekik_part *parts;
-  uint64_t experts, n, k; mekik_str config_json;                      /* the shape the program wants; quantization config */
+  uint64_t experts, n, k; mekik_str config_json;
   void *self;
   mekik_status (*read)(void *self, uint32_t part, uint64_t at, void *, uint64_t bytes);  /* [any] */
 } mekik_parts;
 #define MEKIK_KIND_SCHEME "mekik.scheme/1"      /* extension "mekik.scheme.kernels/1": native code for (backend, op) */
 typedef struct mekik_scheme { uint32_t struct_size, block_elems, block_bytes, reserved; /* 0, 0: not a block format */
-  const char *suffixes;                         /* what stands for "weight": "qweight qzeros scales g_idx?"; NULL: one part */
-  int (*claims)(const mekik_parts *);           /* [any] by config_json, names and shapes: 0 no ... 100 certain */
+  /* What stands for "weight", NULL: one part. "qweight qzeros? scales": X.qweight and its like are X.weight together; one
+   * that begins with '_' is appended to a whole name: X_blocks is of X. '?': may be missing. '!': no part of a weight, left
+   * unread, and said so at load. */
+  const char *suffixes;
+  /* [any] By config_json, names and shapes: 0 no ... 100 certain. Of several parts: asked for every X of which more is there
+   * than X.weight, and where X.weight is no F32, F16 or BF16; 0 leaves its tensors as they are. */
+  int (*claims)(const mekik_parts *);
   /* [any] Reads small parts only. MEKIK_E_UNSUPPORTED: there is no form, only decode. What it points to lasts until
    * release(), the parts' memory until then, too. */
   mekik_status (*describe)(const mekik_parts *, mekik_form *out);
@@ -297,6 +304,12 @@ typedef struct mekik_scheme { uint32_t struct_size, block_elems, block_bytes, re
   mekik_status (*decode)(const mekik_parts *, uint64_t expert, uint64_t n0, uint64_t n1, float *out);   /* [any] the truth */
   /* [any] Optional. x [n][k], importance [k] or NULL; blocks row after row. */
   mekik_status (*encode)(const float *x, const float *importance, uint64_t n, uint64_t k, void *blocks, uint64_t bytes);
+  /* [any] Of several parts: rank 2 [n][k] or 3 [experts][n][k], by shapes, config_json and small parts; what cannot be read
+   * fails here. */
+  mekik_status (*shape)(const mekik_parts *, int64_t *shape, uint32_t *rank);
+  /* [any] Optional, of several parts: what this weight's config asks for and this scheme leaves out (quantized activations);
+   * static, length 0: nothing. Said once at load. */
+  mekik_str (*left_out)(const mekik_parts *);
 } mekik_scheme;
 /* ---- scheduler ----------------------------------------------------------------------------------------------- */
 #define MEKIK_KIND_SCHEDULER "mekik.scheduler/1"

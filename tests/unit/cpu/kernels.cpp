@@ -207,6 +207,23 @@ TEST_CASE("activations are rounded to 8 bits in a smooth row, and to 15 around a
     }
 }
 
+TEST_CASE("activations that reach a weight's threshold take two digits, row by row") {
+  constexpr std::uint32_t k = 256;
+  std::vector<float> x(k, 5.9f);
+  x[40] = -6.0f;
+  x[100] = 5.99f;
+  for (const Kernels* level : levels())
+    for (const float threshold : {6.0f, INFINITY}) {
+      const Activations a{1, k};
+      auto row = a.all;
+      row.outlier = threshold;
+      level->quantise(x.data(), k, row);
+      for (std::uint32_t b = 0; b < k / 32; ++b) CHECK(a.all.two[b] == (threshold == 6.0f && b == 40 / 32));
+      const double error = std::fabs(a.value(40) + 6.0);
+      CHECK(error <= 6.0 / 127 / (threshold == 6.0f ? 128 : 1) * 0.501);
+    }
+}
+
 TEST_CASE("a NaN or an infinity in a block of activations cannot pass for a number") {
   for (const float bad : {NAN, INFINITY, -INFINITY})
     for (const Kernels* level : levels()) {
