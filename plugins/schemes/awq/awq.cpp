@@ -43,7 +43,7 @@ struct Awq {
     const std::int64_t bits = whole_at(*rules, "bits", whole_at(*rules, "w_bit", 4));
     if (bits != 4) unsupported("quantization_config: AWQ of " + std::to_string(bits) + " bits; 4 is read");
     qweight.need_num({MEKIK_I32}, "I32");
-    if (qweight.rank() != 2) wrong(qweight.name() + " has shape " + qweight.shape() + ", not a matrix's");
+    qweight.need_matrix();
     Weight w;
     auto more = std::make_shared<More>();
     more->gemv = is_gemv(*rules);

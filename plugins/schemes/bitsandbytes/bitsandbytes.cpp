@@ -61,7 +61,7 @@ struct BitsAndBytes {
     const Part weight{parts, kWeight}, scales{parts, kScb}, format{parts, kFormat};
     weight.need_num({MEKIK_I8}, "I8");
     scales.need_num({MEKIK_F32}, "F32");
-    if (weight.rank() != 2) wrong(weight.name() + " has shape " + weight.shape() + ", not a matrix's");
+    weight.need_matrix();
     if (format && format.integers(0, 1)[0] != 0)
       unsupported(format.name() + ": the weight is laid out for one kind of device; only row order (0) is read, so save it again");
     Weight w;
@@ -81,6 +81,8 @@ struct BitsAndBytes {
     const Part weight{parts, kWeight}, absmax{parts, kAbsmax}, state = Part{parts, kNf4} ? Part{parts, kNf4} : Part{parts, kFp4};
     if (!weight || !absmax || !state)
       wrong(module_of(weight ? weight : absmax, "weight") + ": one of weight, absmax and quant_state is missing");
+    state.need_num({MEKIK_U8}, "U8");
+    if (state.elements() > 65536) wrong(state.name() + " is too long to be a description");
     const std::vector<std::uint8_t> bytes = state.raw(0, state.elements());
     const Object json = parse_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, state.name());
     Weight w;

@@ -31,9 +31,9 @@ class Part {
   }
   explicit operator bool() const { return part_ != nullptr; }
   std::string name() const { return part_ != nullptr ? part_->name : "(absent)"; }
-  std::uint32_t num() const { return part_->num; }
-  std::uint32_t rank() const { return part_->rank; }
-  std::uint64_t size(std::uint32_t axis) const { return static_cast<std::uint64_t>(part_->shape[axis]); }
+  std::uint32_t num() const { return there().num; }
+  std::uint32_t rank() const { return there().rank; }
+  std::uint64_t size(std::uint32_t axis) const { return static_cast<std::uint64_t>(there().shape[axis]); }
   std::uint64_t elements() const {
     std::uint64_t all = 1;
     for (std::uint32_t i = 0; i < rank(); ++i)
@@ -59,13 +59,18 @@ class Part {
     strip(have);
     if (sizes != have) wrong(name() + " has shape " + shape() + ", not " + wanted + "]");
   }
+  void need_matrix(const char* of = "") const {
+    constexpr std::uint64_t most = std::uint64_t{1} << 31;
+    if (rank() != 2) wrong(name() + " has shape " + shape() + ", not a matrix's" + of);
+    if (size(0) == 0 || size(1) == 0 || size(0) > most || size(1) > most) wrong(name() + " has shape " + shape() + ", which cannot be");
+  }
   void need_num(std::initializer_list<std::uint32_t> nums, const char* called) const {
     if (std::find(nums.begin(), nums.end(), num()) == nums.end()) wrong(name() + " must hold " + called + " numbers");
   }
 
   void read(std::uint64_t at, void* out, std::uint64_t bytes) const {
     if (bytes == 0) return;
-    if (at > part_->bytes || bytes > part_->bytes - at) wrong(name() + " is shorter than its shape");
+    if (at > there().bytes || bytes > part_->bytes - at) wrong(name() + " is shorter than its shape");
     if (part_->data != nullptr) {
       std::memcpy(out, static_cast<const char*>(part_->data) + at, bytes);
     } else if (const mekik_status status = all_->read(all_->self, at_, at, out, bytes); status != MEKIK_OK) {
@@ -108,6 +113,10 @@ class Part {
   }
 
  private:
+  const mekik_part& there() const {
+    if (part_ == nullptr) wrong("a part of the weight is missing");
+    return *part_;
+  }
   const mekik_parts* all_;
   std::uint32_t at_;
   const mekik_part* part_ = nullptr;

@@ -50,6 +50,7 @@ inline std::uint64_t blocks_of(std::uint64_t size, std::uint64_t each) { return 
 // What the shape of the scales says: one for all, one a row, or a matrix of blocks, configured (0: not) or of equal size.
 inline Grid grid_of(const Part& scales, std::uint64_t n, std::uint64_t k, std::uint64_t block_n = 0, std::uint64_t block_k = 0) {
   const std::uint64_t all = scales.elements();
+  if (all == 0) wrong(scales.name() + " is empty");
   if (all == 1) return {n, k, 1};
   if (all == n && (scales.rank() == 1 || scales.size(scales.rank() - 1) == 1)) return {1, k, 1};
   if (scales.rank() != 2)

@@ -33,7 +33,7 @@ struct Fp8 {
 
   static Weight inspect(const mekik_parts& parts) {
     const Part weight{parts, kWeight}, scales = scales_of(parts);
-    if (weight.rank() != 2) wrong(weight.name() + " has shape " + weight.shape() + ", not a matrix's");
+    weight.need_matrix();
     const auto rules = config(parts);
     Weight w;
     const bool four = weight.num() == MEKIK_I8;

@@ -57,7 +57,7 @@ struct Compressed {
     if (packed && weight) wrong(packed.name() + " and " + weight.name() + " are both there");
     if (!scales) wrong((packed ? packed : weight).name() + " has no weight_scale beside it");
     const Part& stored = packed ? packed : weight;
-    if (stored.rank() != 2) wrong(stored.name() + " has shape " + stored.shape() + ", not a matrix's");
+    stored.need_matrix();
     Weight w;
     More more;
     w.n = stored.size(0);

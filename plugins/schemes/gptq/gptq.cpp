@@ -84,7 +84,7 @@ struct Gptq {
     const Rules rules = rules_of(*config(parts), module);
     if (rules.excluded) wrong("quantization_config.dynamic leaves " + module + " as it was, but " + qweight.name() + " is packed");
     qweight.need_num({MEKIK_I32}, "I32");
-    if (qweight.rank() != 2) wrong(qweight.name() + " has shape " + qweight.shape() + ", not [k * bits / 32, n]");
+    qweight.need_matrix(" [k * bits / 32, n]");
     Weight w;
     auto more = std::make_shared<More>();
     w.bits = rules.bits;
@@ -92,7 +92,7 @@ struct Gptq {
     more->lines = qweight.size(0);
     const std::uint64_t most = more->lines * 32 / w.bits;
     w.k = groups ? groups.elements() : most;
-    if (w.k > most || most - w.k >= 32)
+    if (w.k == 0 || w.k > most || most - w.k >= 32)
       wrong(qweight.name() + " " + qweight.shape() + " does not hold " + std::to_string(w.k) + " inputs of " + std::to_string(w.bits) +
             " bits");
     w.group = group_size(rules.group, w.k);

@@ -28,7 +28,7 @@ struct ModelOpt {
   static Weight inspect(const mekik_parts& parts) {
     const Part weight{parts, kWeight}, scales{parts, kScale}, global{parts, kScale2}, pre{parts, kPreScale};
     if (pre) unsupported(pre.name() + " scales the inputs, which is not read here; export without AWQ or SmoothQuant");
-    if (weight.rank() != 2) wrong(weight.name() + " has shape " + weight.shape() + ", not a matrix's");
+    weight.need_matrix();
     Weight w;
     const bool four = weight.num() == MEKIK_U8;
     if (four && (!global || scales.num() != MEKIK_E4M3))

@@ -54,7 +54,7 @@ struct Stacked {
     const Part packed{parts, kBlocks}, scales{parts, kScales};
     packed.need_num({MEKIK_U8}, "U8");
     scales.need_num({MEKIK_U8, MEKIK_E8M0}, "U8");
-    if (packed.rank() < 3 || packed.size(packed.rank() - 1) != kElems / 2)
+    if (packed.rank() < 3 || packed.elements() == 0 || packed.size(packed.rank() - 1) != kElems / 2)
       wrong(packed.name() + " has shape " + packed.shape() + ", not [experts, n, k / 32, 16]");
     Weight w;
     const std::uint32_t last = packed.rank() - 1;
