@@ -1,6 +1,7 @@
 #include "text/tokenizer.hpp"
 
 #include "base/text.hpp"
+#include "text/hf/files.hpp"
 #include "text/tokenizer_base.hpp"
 
 namespace mekik::text {
@@ -14,12 +15,17 @@ constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const json::value& metadata) {
   const json::object* object = metadata.if_object();
   if (object == nullptr) return invalid("the model has no tokenizer metadata");
+  if (const json::value* files = object->if_contains("hf"); files != nullptr) return hf::create(*files);
   MEKIK_TRY(model, optional_text(*object, kModelKey));
   if (model == "gpt2") return create_byte_level_bpe(*object);
   if (model == "llama") return create_sentencepiece_bpe(*object);
+  if (model == "t5") return create_sentencepiece_unigram(*object);
+  if (model == "bert") return create_wordpiece(*object);
+  if (model == "gemma4") return create_spaced_bpe(*object);
   if (model.empty()) return invalid(std::string{kModelKey} + " is missing");
   return unsupported(std::string{kModelKey} + " = " + quoted(model) +
-                     " is not supported; supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece BPE)");
+                     " is not supported; supported are \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece BPE), \"t5\" "
+                     "(SentencePiece Unigram), \"bert\" (WordPiece) and \"gemma4\" (BPE over UTF-8)");
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {

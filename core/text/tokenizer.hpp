@@ -1,4 +1,5 @@
-// Tokenizers: text to token ids and back. Byte-level BPE and SentencePiece BPE, from the metadata that a loader gives.
+// Tokenizers: text to token ids and back, from the metadata that a loader gives: the keys of a GGUF file, or the files of a Hugging
+// Face folder.
 #pragma once
 #include <cstdint>
 #include <memory>

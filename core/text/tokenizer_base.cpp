@@ -9,12 +9,11 @@ namespace mekik::text {
 namespace {
 
 bool needs_trust(TokenType type) { return type == TokenType::control || type == TokenType::unknown; }
-bool matched_whole(TokenType type) { return needs_trust(type) || type == TokenType::user_defined; }
 
 std::size_t special_bytes(const Vocabulary& vocabulary) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < vocabulary.types.size(); ++i)
-    if (matched_whole(vocabulary.types[i])) bytes += vocabulary.tokens[i].size();
+    if (needs_trust(vocabulary.types[i]) || vocabulary.types[i] == TokenType::user_defined) bytes += vocabulary.tokens[i].size();
   return bytes;
 }
 
@@ -55,12 +54,13 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
-VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces)
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool match_user_defined)
     : vocabulary_(std::move(vocabulary)), pieces_(std::move(pieces)), matcher_(special_bytes(vocabulary_)), ends_(end_tokens(vocabulary_)) {
   flags_.reserve(vocabulary_.types.size());
   for (std::size_t i = 0; i < vocabulary_.types.size(); ++i) {
     const TokenType type = vocabulary_.types[i];
-    if (matched_whole(type)) matcher_.add(pieces_[i], static_cast<std::int32_t>(i), !needs_trust(type));
+    if (needs_trust(type) || (match_user_defined && type == TokenType::user_defined))
+      matcher_.add(pieces_[i], static_cast<std::int32_t>(i), !needs_trust(type));
     flags_.push_back(flags_of(type, vocabulary_.tokens[i]));
   }
   for (const std::int32_t id : ends_) flags_[static_cast<std::size_t>(id)] |= kTokenEnd;
@@ -79,11 +79,11 @@ std::vector<std::int32_t> VocabularyTokenizer::encode(std::span<const TextPart> 
   const std::string_view text = joined.text;
   scratch.words.prepare(text.size());
   std::size_t run = 0;  // where the text after the last special token begins
-  bool at_start = true;
+  RunPlace place = RunPlace::begin;
   const auto finish_run = [&](std::size_t end) {
     if (end > run) {
-      encode_run(text.substr(run, end - run), at_start, ids, scratch);
-      at_start = false;
+      encode_run(text.substr(run, end - run), place, ids, scratch);
+      place = RunPlace::inside;
     }
   };
   std::size_t at = 0;
@@ -100,7 +100,7 @@ std::vector<std::int32_t> VocabularyTokenizer::encode(std::span<const TextPart> 
       }
       finish_run(at);
       ids.push_back(match.id);
-      if (match.id != vocabulary_.bos) at_start = false;
+      place = match.id == vocabulary_.bos && place != RunPlace::inside ? RunPlace::after_bos : RunPlace::inside;
       at += match.length;
       run = at;
     }

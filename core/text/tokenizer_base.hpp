@@ -15,6 +15,9 @@ std::size_t character_length(std::string_view text, std::size_t at);
 // The length of the longest prefix that is UTF-8.
 std::size_t valid_utf8_prefix(std::string_view text);
 
+// Where text between special tokens stands: first of all, first but for BOS, or behind something else.
+enum class RunPlace : std::uint8_t { begin, after_bos, inside };
+
 class VocabularyTokenizer : public Tokenizer {
  public:
   using Tokenizer::encode;
@@ -34,13 +37,13 @@ class VocabularyTokenizer : public Tokenizer {
   bool adds_space_prefix() const final { return vocabulary_.add_space_prefix; }
 
  protected:
-  // `pieces[id]` is what the id stands for in text.
-  VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces);
+  // `pieces[id]` is what the id stands for in text. `match_user_defined`: the authors' tokens are cut out of the text first.
+  VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool match_user_defined = true);
 
   // The text as encode_run wants it; offsets may change, but not which part a byte belongs to.
   virtual std::string prepared(std::string_view text) const { return std::string{text}; }
-  // Appends the ids of text between special tokens. `at_start`: nothing but BOS came before. `text` is not empty.
-  virtual void encode_run(std::string_view text, bool at_start, std::vector<std::int32_t>& ids, MergeScratch& scratch) const = 0;
+  // Appends the ids of text between special tokens. `text` is not empty.
+  virtual void encode_run(std::string_view text, RunPlace place, std::vector<std::int32_t>& ids, MergeScratch& scratch) const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const StringTable& pieces() const { return pieces_; }
@@ -55,8 +58,11 @@ class VocabularyTokenizer : public Tokenizer {
   std::vector<std::int32_t> ends_;
 };
 
-// The two kinds. `metadata` as in Tokenizer::create.
+// The kinds of GGUF files. `metadata` as in Tokenizer::create.
 Result<std::unique_ptr<Tokenizer>> create_byte_level_bpe(const json::object& metadata);
 Result<std::unique_ptr<Tokenizer>> create_sentencepiece_bpe(const json::object& metadata);
+Result<std::unique_ptr<Tokenizer>> create_sentencepiece_unigram(const json::object& metadata);
+Result<std::unique_ptr<Tokenizer>> create_wordpiece(const json::object& metadata);
+Result<std::unique_ptr<Tokenizer>> create_spaced_bpe(const json::object& metadata);  // Gemma 4: BPE over UTF-8
 
 }  // namespace mekik::text

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "text/tokenizer_base.hpp"
 #include "text/tokenizer_normalise.hpp"
+#include "text/tokenizer_sentencepiece.hpp"
 #include "text/tokenizer_split.hpp"
 
 namespace mekik::text {
@@ -144,9 +145,9 @@ class ByteLevelBpe final : public VocabularyTokenizer {
   std::string kind() const override { return "bpe, pre " + std::string{pre_->name}; }
 
  private:
-  void encode_run(std::string_view text, bool at_start, std::vector<std::int32_t>& ids, MergeScratch& scratch) const override {
+  void encode_run(std::string_view text, RunPlace place, std::vector<std::int32_t>& ids, MergeScratch& scratch) const override {
     std::string prefixed, normal;
-    if (at_start && adds_space_prefix() && text.front() != ' ') text = prefixed.append(" ").append(text);
+    if (place != RunPlace::inside && adds_space_prefix() && text.front() != ' ') text = prefixed.append(" ").append(text);
     const Splitter::ScratchPointer split = splitter_.scratch();
     std::vector<std::string_view> words;
     for (std::size_t at = 0; at < text.size();) {
@@ -203,8 +204,13 @@ class ByteLevelBpe final : public VocabularyTokenizer {
 
 Result<std::unique_ptr<Tokenizer>> create_byte_level_bpe(const json::object& metadata) {
   MEKIK_TRY(name, optional_text(metadata, kPreKey));
+  if (name == "gemma4" || name == "granite-embed-multi-311m" || name == "sarvam-moe") return create_spaced_bpe(metadata);
   MEKIK_TRY(pre, find_pre_tokenizer(name));
-  MEKIK_TRY(vocabulary, read_vocabulary(metadata, {.add_bos = pre->add_bos}));
+  MEKIK_TRY(rules, read_spm_rules(metadata, false));
+  if (rules.remove_extra_spaces || rules.charsmap)
+    return unsupported(
+        "tokenizer.ggml.remove_extra_whitespaces and precompiled_charsmap are for SentencePiece models, not for byte-level BPE");
+  MEKIK_TRY(vocabulary, read_vocabulary(metadata, {.add_bos = pre->add_bos, .add_sep = pre->add_sep}));
   PairIndex<RankedToken> merges;
   MEKIK_CHECK_OK(read_merges(metadata, vocabulary, merges));
   BytePieces pieces = byte_pieces(vocabulary);

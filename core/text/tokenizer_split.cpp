@@ -2,6 +2,10 @@
 #include "text/tokenizer_split.hpp"
 
 #include <pcre2.h>
+#include <utf8proc.h>
+
+#include "base/text.hpp"
+#include "text/hf/unicode.hpp"
 
 namespace mekik::text {
 
@@ -13,6 +17,10 @@ struct CodeDelete {
 struct MatchDataDelete {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
 };
+bool is_decimal_digit(char32_t c) {
+  return c < 0x80 ? c >= '0' && c <= '9' : utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
+}
+
 using CodePointer = std::unique_ptr<pcre2_code, CodeDelete>;
 
 // PCRE2's \s has U+180E, which is no White_Space since Unicode 6.3, so the class is spelled out.
@@ -39,8 +47,9 @@ std::string with_unicode_spaces(std::string_view pattern) {
 
 struct Splitter::Impl {
   struct Step {
-    CodePointer code;
+    CodePointer code;  // null: groups of three digits
     bool jit;
+    bool ending = false;
   };
   std::vector<Step> steps;
 };
@@ -62,6 +71,10 @@ Splitter::ScratchPointer Splitter::scratch() const { return ScratchPointer{std::
 Result<Splitter> Splitter::compile(std::span<const std::string_view> steps) {
   auto impl = std::make_unique<Impl>();
   for (const std::string_view step : steps) {
+    if (step == kDigitThrees || step == kEndingDigitThrees) {
+      impl->steps.push_back({nullptr, false, step == kEndingDigitThrees});
+      continue;
+    }
     const std::string pattern = with_unicode_spaces(step);
     int error = 0;
     PCRE2_SIZE offset = 0;
@@ -79,17 +92,50 @@ Result<Splitter> Splitter::compile(std::span<const std::string_view> steps) {
   return Splitter{std::move(impl)};
 }
 
+void Splitter::split_threes(std::string_view piece, bool ending, std::vector<std::string_view>& out) {
+  std::size_t done = 0;
+  const auto cut = [&](std::size_t end) {
+    if (end > done) out.push_back(piece.substr(done, end - done));
+    done = end;
+  };
+  std::vector<std::size_t> digits;  // where the digits of a run begin, and its end
+  for (std::size_t at = 0; at < piece.size();) {
+    digits.clear();
+    std::size_t next = at;
+    char32_t c = 0;
+    while (at < piece.size() && is_decimal_digit(c = next_code_point(piece, next))) {
+      digits.push_back(at);
+      at = next;
+    }
+    if (digits.empty()) {
+      at = next;
+      continue;
+    }
+    if (ending && at < piece.size() && hf::contains(hf::UnicodeSet::word, c)) continue;
+    for (std::size_t i = 0; i < digits.size(); ++i)
+      if (i == 0 || (digits.size() - i) % 3 == 0) cut(digits[i]);
+    cut(at);
+  }
+  cut(piece.size());
+}
+
 void Splitter::split(std::string_view text, Scratch& scratch, std::vector<std::string_view>& pieces) const {
   pieces.assign(1, text);
   for (const Impl::Step& step : impl_->steps) {
     scratch.next.clear();
     for (const std::string_view piece : pieces) {
+      if (step.code == nullptr) {
+        split_threes(piece, step.ending, scratch.next);
+        continue;
+      }
       const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
       PCRE2_SIZE done = 0;
       while (done < piece.size()) {
-        const int found = step.jit
-                              ? pcre2_jit_match(step.code.get(), subject, piece.size(), done, 0, scratch.match.get(), nullptr)
-                              : pcre2_match(step.code.get(), subject, piece.size(), done, PCRE2_NO_UTF_CHECK, scratch.match.get(), nullptr);
+        int found = PCRE2_ERROR_JIT_STACKLIMIT;  // of repeated groups over long runs: the slower way has no such limit
+        if (step.jit) found = pcre2_jit_match(step.code.get(), subject, piece.size(), done, 0, scratch.match.get(), nullptr);
+        if (found == PCRE2_ERROR_JIT_STACKLIMIT)
+          found =
+              pcre2_match(step.code.get(), subject, piece.size(), done, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, scratch.match.get(), nullptr);
         // Either no match, or PCRE2's own limit, which no pattern of the table reaches (a test runs all over long texts).
         if (found < 0) break;
         const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(scratch.match.get());

@@ -10,6 +10,10 @@
 
 namespace mekik::text {
 
+// Steps that are no patterns: a pattern would look through the rest of a number at each of its digits.
+// Runs of \\d in groups of three counted from the right; those only whose last digit ends a word.
+inline constexpr std::string_view kDigitThrees = "(threes)", kEndingDigitThrees = "(ending threes)";
+
 // One name of `tokenizer.ggml.pre`, from the tokenizer.json of the models that carry it.
 struct PreTokenizer {
   std::string_view name;
@@ -19,6 +23,7 @@ struct PreTokenizer {
   bool ignore_merges = false;  // a piece that is a token is emitted whole, without merging
   bool nfc = false;            // text is brought to NFC first
   bool add_bos = false;        // where the file does not say add_bos_token
+  bool add_sep = false;        // the same for add_sep_token
 };
 
 std::span<const PreTokenizer> pre_tokenizers();
@@ -43,6 +48,8 @@ class Splitter {
   void split(std::string_view text, Scratch& scratch, std::vector<std::string_view>& pieces) const;
 
  private:
+  static void split_threes(std::string_view piece, bool ending, std::vector<std::string_view>& out);
+
   struct Impl;
   explicit Splitter(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

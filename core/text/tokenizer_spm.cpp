@@ -9,20 +9,11 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "text/tokenizer_base.hpp"
+#include "text/tokenizer_sentencepiece.hpp"
 
 namespace mekik::text {
 
 namespace {
-
-constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
-
-void append_with_spaces(std::string& out, std::string_view text) {
-  std::size_t at = 0;
-  for (std::size_t sign; (sign = text.find(kSpaceSign, at)) != std::string_view::npos; at = sign + kSpaceSign.size())
-    out.append(text, at, sign - at).push_back(' ');
-  out.append(text, at);
-}
 
 // Lower is better: the order of floats turned round, as integers.
 std::uint32_t priority_of(float score) {
@@ -32,7 +23,8 @@ std::uint32_t priority_of(float score) {
 
 class SentencePieceBpe final : public VocabularyTokenizer {
  public:
-  SentencePieceBpe(Vocabulary vocabulary, StringTable pieces) : VocabularyTokenizer(std::move(vocabulary), std::move(pieces)) {
+  SentencePieceBpe(Vocabulary vocabulary, StringTable pieces, SentencePieceOptions options)
+      : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), !options.whole_user_defined), options_(std::move(options)) {
     of_byte_.fill(-1);
     by_piece_.reserve(size());
     // A run of spaces may be there twice, spelled with spaces by the authors and with U+2581 by training; the latter merges.
@@ -45,6 +37,8 @@ class SentencePieceBpe final : public VocabularyTokenizer {
       log::warning("tokenizer",
                    "the vocabulary has neither a token for every byte nor tokenizer.ggml.unknown_token_id; text loses "
                    "characters that are not in it");
+    if (options_.rules) normalizer_.emplace(std::move(*options_.rules), user_defined_raw(this->vocabulary(), options_));
+    if (options_.whole_user_defined) user_defined_ = hf::PrefixTrie{user_defined_normal(this->vocabulary(), this->pieces(), options_)};
   }
 
   std::string kind() const override { return "sentencepiece bpe"; }
@@ -58,6 +52,7 @@ class SentencePieceBpe final : public VocabularyTokenizer {
     for (std::size_t i = 0; i < size(); ++i) {
       const std::string_view piece = pieces()[i];
       if (!wanted(vocabulary().types[i]) || piece.empty()) continue;
+      if (options_.whole_user_defined && is_spelled_with_spaces(vocabulary(), i)) continue;
       by_piece_.add(pieces(), static_cast<std::int32_t>(i));
       longest_ = std::max(longest_, piece.size());
       for (std::size_t at = piece.find(' ', 1); at != std::string_view::npos; at = piece.find(' ', at + 1))
@@ -67,18 +62,40 @@ class SentencePieceBpe final : public VocabularyTokenizer {
 
   std::size_t missing_bytes() const { return static_cast<std::size_t>(std::count(of_byte_.begin(), of_byte_.end(), -1)); }
 
-  std::string prepared(std::string_view text) const override {
-    std::string out;
-    out.reserve(text.size());
-    append_with_spaces(out, text);
-    return out;
+  std::string prepared(std::string_view text) const override { return normalizer_ ? std::string{text} : with_spaces(text); }
+
+  void encode_run(std::string_view text, RunPlace place, std::vector<std::int32_t>& ids, MergeScratch& scratch) const override {
+    std::string prefixed;
+    if (normalizer_) text = prefixed = normalizer_->run(text, options_.prefixed(place));
+    else if (adds_space_prefix() && options_.prefixed(place)) text = prefixed.append(" ").append(text);
+    bool unknown = false;
+    std::size_t begin = 0;
+    for (std::size_t at = 0; options_.whole_user_defined && at < text.size();) {
+      std::size_t length = 0;
+      std::int32_t id = -1;
+      user_defined_.prefixes(text.substr(at), [&](std::size_t n, std::int32_t found) { length = n, id = found; });
+      if (id < 0) {
+        at += character_length(text, at);
+        continue;
+      }
+      if (at > begin) encode_words(text.substr(begin, at - begin), unknown, ids, scratch);
+      ids.push_back(id);
+      unknown = false;
+      begin = at += length;
+    }
+    if (begin < text.size()) encode_words(text.substr(begin), unknown, ids, scratch);
   }
 
-  void encode_run(std::string_view text, bool at_start, std::vector<std::int32_t>& ids, MergeScratch& scratch) const override {
-    std::string prefixed;
-    if (at_start && adds_space_prefix()) text = prefixed.append(" ").append(text);
+  // `unknown`: the last id is the unknown token, which the next unknown character joins where the family does so.
+  void encode_words(std::string_view text, bool& unknown, std::vector<std::int32_t>& ids, MergeScratch& scratch) const {
     // No token holds this byte followed by a space: no merge crosses the place, so that words can be merged one by one.
-    const auto merge = [&](std::string_view word) { scratch.words.encode(word, ids, [&] { encode_word(word, ids, scratch); }); };
+    const auto merge = [&](std::string_view word) {
+      const std::size_t before = ids.size();
+      scratch.words.encode(word, ids, [&] { encode_word(word, ids, scratch); });
+      if (!options_.fuse_unknown || ids.size() == before) return;
+      if (unknown && ids[before] == vocabulary().unknown) ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(before));
+      unknown = ids.back() == vocabulary().unknown;
+    };
     std::size_t begin = 0;
     for (std::size_t at = text.find(' ', 1); at != std::string_view::npos; at = text.find(' ', at + 1)) {
       if (joins_space_[static_cast<unsigned char>(text[at - 1])]) continue;
@@ -105,10 +122,11 @@ class SentencePieceBpe final : public VocabularyTokenizer {
       if (vocabulary().type(id) == TokenType::unused) splits[id] = left.length;
       return {priority_of(vocabulary().scores[static_cast<std::size_t>(id)]), id};
     });
-    for (const Symbol& symbol : scratch.symbols) emit(word.substr(symbol.begin, symbol.length), symbol.id, splits, ids);
+    const std::size_t first = ids.size();
+    for (const Symbol& symbol : scratch.symbols) emit(word.substr(symbol.begin, symbol.length), symbol.id, splits, first, ids);
   }
 
-  void emit(std::string_view text, std::int32_t id, const Splits& splits, std::vector<std::int32_t>& ids) const {
+  void emit(std::string_view text, std::int32_t id, const Splits& splits, std::size_t first, std::vector<std::int32_t>& ids) const {
     std::vector<std::string_view> rest;  // of an unused token taken apart, last first
     for (;;) {
       const auto split = id < 0 || splits.empty() ? splits.end() : splits.find(id);
@@ -117,7 +135,7 @@ class SentencePieceBpe final : public VocabularyTokenizer {
         text = text.substr(0, split->second);
       } else {
         if (id >= 0) ids.push_back(id);
-        else emit_bytes(text, ids);
+        else emit_bytes(text, ids.size() > first && ids.back() == vocabulary().unknown, ids);
         if (rest.empty()) return;
         text = rest.back();
         rest.pop_back();
@@ -126,14 +144,17 @@ class SentencePieceBpe final : public VocabularyTokenizer {
     }
   }
 
-  void emit_bytes(std::string_view text, std::vector<std::int32_t>& ids) const {
+  void emit_bytes(std::string_view text, bool fuse, std::vector<std::int32_t>& ids) const {
     bool whole = true;
     for (const char c : text) whole = whole && of_byte_[static_cast<unsigned char>(c)] >= 0;
     if (whole)
       for (const char c : text) ids.push_back(of_byte_[static_cast<unsigned char>(c)]);
-    else if (vocabulary().unknown >= 0) ids.push_back(vocabulary().unknown);
+    else if (vocabulary().unknown >= 0 && !(fuse && options_.fuse_unknown)) ids.push_back(vocabulary().unknown);
   }
 
+  SentencePieceOptions options_;
+  std::optional<SpmNormalizer> normalizer_;
+  hf::PrefixTrie user_defined_;
   TextIndex by_piece_;
   std::size_t longest_ = 0;
   std::bitset<256> joins_space_;  // bytes that some token has right before a space
@@ -142,18 +163,17 @@ class SentencePieceBpe final : public VocabularyTokenizer {
 
 }  // namespace
 
+std::unique_ptr<Tokenizer> make_sentencepiece_bpe(Vocabulary vocabulary, SentencePieceOptions options) {
+  StringTable pieces = sentencepiece_pieces(vocabulary);
+  return std::make_unique<SentencePieceBpe>(std::move(vocabulary), std::move(pieces), std::move(options));
+}
+
 Result<std::unique_ptr<Tokenizer>> create_sentencepiece_bpe(const json::object& metadata) {
   MEKIK_TRY(vocabulary, read_vocabulary(metadata, {.add_bos = true, .add_space_prefix = true, .needs_scores = true}));
-  StringTable pieces;
-  pieces.reserve(vocabulary.size(), std::size_t{vocabulary.size()} * 8);
-  std::string piece;
-  for (std::size_t i = 0; i < vocabulary.size(); ++i) {
-    piece.clear();
-    if (vocabulary.types[i] == TokenType::byte) piece = static_cast<char>(spelled_byte(vocabulary.tokens[i]));
-    else append_with_spaces(piece, vocabulary.tokens[i]);
-    pieces.push(piece);
-  }
-  return std::unique_ptr<Tokenizer>{std::make_unique<SentencePieceBpe>(std::move(vocabulary), std::move(pieces))};
+  SentencePieceOptions options;
+  MEKIK_TRY(rules, read_spm_rules(metadata, vocabulary.add_space_prefix));
+  if (rules.remove_extra_spaces || rules.charsmap) options.rules = std::move(rules);
+  return make_sentencepiece_bpe(std::move(vocabulary), std::move(options));
 }
 
 }  // namespace mekik::text

@@ -142,17 +142,6 @@ Status read_scores(const json::object& metadata, bool needed, Vocabulary& vocabu
   return {};
 }
 
-// Keys that would change the ids, and that this engine does not implement: refused rather than ignored.
-Status refuse_unsupported(const json::object& metadata) {
-  constexpr std::string_view key = "tokenizer.ggml.remove_extra_whitespaces";
-  MEKIK_TRY(set, optional_bool(metadata, key, false));
-  if (set) return unsupported(std::string{key} + " = true is not supported");
-  if (const json::value* map = metadata.if_contains("tokenizer.ggml.precompiled_charsmap"); map != nullptr)
-    if (const json::array* array = map->if_array(); array == nullptr || !array->empty())
-      return unsupported("tokenizer.ggml.precompiled_charsmap (a SentencePiece normalisation table) is not supported");
-  return {};
-}
-
 }  // namespace
 
 int spelled_byte(std::string_view token) {
@@ -176,7 +165,6 @@ Result<std::string> optional_text(const json::object& metadata, std::string_view
 
 Result<Vocabulary> read_vocabulary(const json::object& metadata, const VocabularyDefaults& defaults) {
   Vocabulary vocabulary;
-  MEKIK_CHECK_OK(refuse_unsupported(metadata));
   MEKIK_CHECK_OK(read_tokens(metadata, vocabulary));
   MEKIK_CHECK_OK(read_types(metadata, vocabulary));
   MEKIK_CHECK_OK(read_scores(metadata, defaults.needs_scores, vocabulary));
@@ -223,6 +211,7 @@ std::vector<std::int32_t> end_tokens(const Vocabulary& vocabulary) {
   for (const std::string_view name : kEndTokens)
     if (name != "<|end|>" || !end_is_separator) ends.push_back(control(name));
   ends.insert(ends.end(), {vocabulary.eos, vocabulary.eot, vocabulary.eom});
+  ends.insert(ends.end(), vocabulary.more_ends.begin(), vocabulary.more_ends.end());
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   if (!ends.empty() && ends.front() < 0) ends.erase(ends.begin());

@@ -20,6 +20,8 @@ struct Vocabulary {
   std::int32_t bos = -1, eos = -1, eot = -1, eom = -1, unknown = -1, sep = -1;
   bool add_bos = false, add_eos = false, add_sep = false, add_space_prefix = false;
 
+  std::vector<std::int32_t> more_ends;  // ids of other files that end generation
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(types.size()); }
   TokenType type(std::int32_t id) const { return types[static_cast<std::size_t>(id)]; }
 };

@@ -47,7 +47,8 @@ void check_long_runs(Failures& failures, const text::Tokenizer& tokenizer, const
     std::string text;
     while (text.size() < 100000) text += unit;
     for (const std::string& whole : {text, text + "x", text + "5", "x" + text + "\xE4\xB8\x80"})
-      failures.check(tokenizer.decode(tokenizer.encode(whole, false, false), true).size() >= 50000, name + ": a long run lost text");
+      failures.check(tokenizer.decode(tokenizer.encode(whole, false, false), true).size() >= (id == 100 ? 0u : 50000u),
+                     name + ": a long run lost text");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   failures.check(ids.size() == letters && (id < 0 || ids == std::vector<std::int32_t>(letters, id)),
@@ -74,7 +75,7 @@ int run() {
   Failures failures;
   const json::array rows = test::read_rows(folder / "tokenizer_cases.json");
   const auto vocabulary = [&](const std::string& name) { return folder / "vocab" / ("ggml-vocab-" + name + ".gguf"); };
-  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "starcoder", "deepseek-llm"}) {
+  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "starcoder", "deepseek-llm", "bert-bge"}) {
     const auto begin = std::chrono::steady_clock::now();
     const auto tokenizer = test::open_tokenizer(vocabulary(name));
     std::printf("%s: %.0f ms, %s\n", name, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(),
@@ -97,11 +98,16 @@ int run() {
       test::check_ids(failures, *tokenizer, "B04 llama-2", "<s>Hello", {1, 15043}, true);
       test::check_ids(failures, *tokenizer, "B04 llama-2", "Hello</s>Hello", {15043, 2, 10994}, true);
       failures.check(tokenizer->decode(std::vector<std::int32_t>{1, 15043}, false) == "Hello", "B04: decoding drops the one space");
+    } else if (std::string_view{name} == "bert-bge") {
+      check_long_runs(failures, *tokenizer, name, 1, 100);
+      const auto pair = tokenizer->encode_pair("hello", "world");
+      failures.check(pair.ids == std::vector<std::int32_t>{101, 7592, 102, 2088, 102}, "bert-bge: a pair: " + test::shown(pair.ids));
+      failures.check(pair.types == std::vector<std::int32_t>{0, 0, 0, 1, 1}, "bert-bge: types: " + test::shown(pair.types));
     } else if (std::string_view{name} == "deepseek-llm") {
       check_long_runs(failures, *tokenizer, name, tokenizer->encode(std::string(100000, 'a'), false, false).size(), -1);
     }
   }
-  check_refused(failures, vocabulary("bert-bge"), "\"bert\"");
+  check_refused(failures, vocabulary("gpt-2"), "\"rwkv\"", [](json::object& m) { m["tokenizer.ggml.model"] = "rwkv"; });
   check_refused(failures, vocabulary("gpt-2"), "\"nosuch\"", [](json::object& m) { m["tokenizer.ggml.pre"] = "nosuch"; });
   check_refused(failures, vocabulary("gpt-2"), "tokenizer.ggml.pre is missing", [](json::object& m) { m.erase("tokenizer.ggml.pre"); });
   check_refused(failures, folder / "malformed" / "bos_oov.gguf", "999999");

@@ -34,7 +34,7 @@ json::value with(const json::object& metadata, const std::string& key, std::size
 
 TEST_CASE("unknown kinds and pre-tokenizers are refused by name, never replaced") {
   const auto metadata = test::byte_level();
-  check(metadata, "model", "bert", "tokenizer.ggml.model = \"bert\" is not supported");
+  check(metadata, "model", "rwkv", "tokenizer.ggml.model = \"rwkv\" is not supported");
   check_missing(metadata, "model", "tokenizer.ggml.model is missing");
   check(metadata, "model", 3, "tokenizer.ggml.model is not a string");
   check(metadata, "pre", "nosuch", "tokenizer.ggml.pre = \"nosuch\" is not known; known are gpt-2, ");
@@ -61,8 +61,9 @@ TEST_CASE("tables are checked against each other") {
     check(metadata, "padding_token_id", 4294967295u, "padding_token_id is 4294967295");
     check(metadata, "eot_token_id", "x", "eot_token_id is not an integer");
     check(metadata, "add_bos_token", 1, "add_bos_token is not true or false");
-    check(metadata, "remove_extra_whitespaces", true, "remove_extra_whitespaces = true is not supported");
-    check(metadata, "precompiled_charsmap", json::array{1, 2}, "precompiled_charsmap");
+    check(metadata, "remove_extra_whitespaces", 1, "remove_extra_whitespaces is not true or false");
+    check(metadata, "precompiled_charsmap", json::array{1, 2}, "precompiled_charsmap: the precompiled normalisation table is too short");
+    check(metadata, "precompiled_charsmap", json::array{1, 300}, "precompiled_charsmap[1] is no byte");
   }
 }
 
