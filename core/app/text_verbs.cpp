@@ -1,5 +1,8 @@
 // tokenize, detokenize and template: what a model does with text, without loading weights.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <iterator>
 
@@ -7,6 +10,7 @@
 #include "app/verbs.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "text/token_view.hpp"
 
 namespace mekik::app {
 
@@ -23,8 +27,17 @@ std::unique_ptr<text::Tokenizer> tokenizer_of(const weights::ModelFile& file) {
 // JSON is UTF-8, pieces are bytes: what is no character becomes U+FFFD.
 json::string shown(std::string_view bytes) { return json::string{utf8_replace_invalid(bytes)}; }
 
+// https://no-color.org
+bool colour_wanted() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == 0) &&
+         (terminal == nullptr || std::string_view{terminal} != "dumb");
+}
+
 int run_tokenize(const Arguments& arguments) {
   Session session;
+  if (arguments.flag("pieces") && arguments.flag("json")) throw misused("mekik tokenize takes --pieces or --json, not both");
   std::string input;
   if (arguments.has("text") && arguments.has("file")) throw misused("mekik tokenize takes --text or --file, not both");
   if (arguments.has("text")) input = arguments.text("text");
@@ -38,6 +51,11 @@ int run_tokenize(const Arguments& arguments) {
     json::array tokens(ids.begin(), ids.end()), pieces;
     for (const std::int32_t id : ids) pieces.push_back(shown(tokenizer->piece(id)));
     std::puts(json::serialize(json::object{{"tokens", std::move(tokens)}, {"pieces", std::move(pieces)}}).c_str());
+    return kSuccess;
+  }
+  if (arguments.flag("pieces")) {
+    const std::string view = text::token_view(*tokenizer, ids, colour_wanted());
+    std::fwrite(view.data(), 1, view.size(), stdout);
     return kSuccess;
   }
   for (const std::int32_t id : ids) std::printf("%8d  %s\n", id, mekik::quoted(tokenizer->piece(id)).c_str());
@@ -114,11 +132,12 @@ const Verb kTokenize{"tokenize",
                      "Token ids and pieces of a text.",
                      "mekik tokenize model.gguf --text \"Hello\" --json",
                      [](po::options_description& o) {
-                       o.add_options()                                                                                               //
-                           ("text", po::value<std::string>(), "the text; without --text and --file it is read from standard input")  //
-                           ("file", po::value<std::string>(), "a file with the text")                                                //
-                           ("special", po::bool_switch(), "recognise special tokens in the text")                                    //
-                           ("add-special", po::bool_switch(), "add BOS and EOS as the model asks for")                               //
+                       o.add_options()                                                                                                //
+                           ("text", po::value<std::string>(), "the text; without --text and --file it is read from standard input")   //
+                           ("file", po::value<std::string>(), "a file with the text")                                                 //
+                           ("special", po::bool_switch(), "recognise special tokens in the text")                                     //
+                           ("add-special", po::bool_switch(), "add BOS and EOS as the model asks for")                                //
+                           ("pieces", po::bool_switch(), "show what happened to the text: its pieces with spaces and bytes visible")  //
                            ("json", po::bool_switch(), "{\"tokens\":[...],\"pieces\":[...]}");
                      },
                      1,

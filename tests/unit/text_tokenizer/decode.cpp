@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "text/token_view.hpp"
 #include "vocabularies.hpp"
 
 using namespace mekik;
@@ -108,4 +109,30 @@ TEST_CASE("every id of the metadata and well-known control tokens end an answer"
   const auto tokenizer = test::make(metadata);
   CHECK(tokenizer->ends() == Ids{260, 261, 263, 265});
   CHECK((tokenizer->flags(265) & text::kTokenEnd) != 0);
+}
+
+TEST_CASE("a view of tokens shows spaces, bytes and what is special") {
+  CHECK(text::visible_piece(" a\n\t\r") ==
+        "\xC2\xB7"
+        "a\xE2\x8F\x8E\xE2\x87\xA5\xE2\x90\x8D");
+  CHECK(text::visible_piece("\xF0\x9F") ==
+        "\xE2\x80\xB9"
+        "F0\xE2\x80\xBA\xE2\x80\xB9"
+        "9F\xE2\x80\xBA");
+  CHECK(text::visible_piece("\xE2\x80\x8B\x1B") == "\xE2\x80\xB9U+200B\xE2\x80\xBA\xE2\x80\xB9U+001B\xE2\x80\xBA");
+  const auto tokenizer = test::make(test::byte_level());
+  const Ids ids{256, 258, 0xF0, 260};
+  CHECK(text::token_view(*tokenizer, ids, false) ==
+        "4 tokens\nab|\xC2\xB7"
+        "a|\xE2\x80\xB9"
+        "F0\xE2\x80\xBA|<|end|>\n"
+        "     256  ab\n"
+        "     258  \xC2\xB7"
+        "a\n"
+        "     240  \xE2\x80\xB9"
+        "F0\xE2\x80\xBA  (part of a character)\n"
+        "     260  <|end|>  (special, ends)\n");
+  CHECK(text::token_view(*tokenizer, {}, false) == "0 tokens\n");
+  CHECK(text::token_view(*tokenizer, Ids{260}, true) ==
+        "1 token\n\x1B[1;35m<|end|>\x1B[0m\n     260  \x1B[1;35m<|end|>\x1B[0m  (special, ends)\n");
 }
