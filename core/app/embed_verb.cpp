@@ -41,6 +41,7 @@ int run_embed(const Arguments& arguments) {
       throw misused("--pooling is mean, cls or last, not " + mekik::quoted(pooling));
     pipeline->model.pooling = pooling;
   }
+  pipeline->model.planned = static_cast<std::uint32_t>(input.tokens.size());
   const auto model = session.open(*pipeline);
   if (model->task() != program::Task::embed)
     throw failed(unsupported("the model is run for " + program::output_of(model->program()).name + ", not for embeddings; set model.task"));

@@ -117,7 +117,7 @@ int run_model(const Arguments& arguments) {
     return kSuccess;
   }
   // What it needs: the page it matches, and whether all of it fits that page.
-  auto built = session.pages().build(file->meta(), {});
+  auto built = session.pages_of_file().build(file->meta(), {});
   const std::string& path = file->meta().path;
   if (!built) throw failed(built.status().text.starts_with(path) ? built.status() : built.status().in(path));
   const program::Program program = program::fold(std::move(*built));
@@ -134,14 +134,22 @@ int run_model(const Arguments& arguments) {
 int run_logits(const Arguments& arguments) {
   Session session;
   const std::vector<std::int32_t> tokens = parse_tokens(arguments.text("tokens"));
-  const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
+  auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
+  pipeline->model.planned = static_cast<std::uint32_t>(tokens.size());
   const auto model = session.open(*pipeline);
-  if (const std::string& output = program::output_of(model->program()).name; output != "logits")
+  const std::string& output = program::output_of(model->program()).name;
+  if (output != "logits" && output != "score")
     throw failed(unsupported("the model is run for its " + output +
                              ", not for logits; `mekik embed` shows that, --set model.task=generate runs "
                              "it for logits where it has any"));
   session.load(*model);
+  if (output == "score") {  // the numbers under a reranker's scores, as the model gives them
+    std::string row_text;
+    need(engine::evaluate(*model, tokens, arguments.flag("all"), [&](std::span<const float> row) { append_json(row, row_text); }));
+    std::puts(("{\"tokens\":[" + arguments.text("tokens") + "],\"score\":" + row_text + "}").c_str());
+    return kSuccess;
+  }
   // Written as it comes: all rows of a long text are too many to keep as JSON values.
   std::string out = "{\"tokens\":[" + arguments.text("tokens") + "],\"logits\":[";
   bool first = true;

@@ -1,6 +1,7 @@
 // run: one answer. chat: a conversation.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -75,12 +76,18 @@ json::object timings_json(const Answer& answer) {
 
 int run_run(const Arguments& arguments) {
   Session session;
-  const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
+  auto pipeline = session.pipeline(arguments, arguments.operands[0]);
   if (!pipeline) return kSuccess;
   engine::Request request = request_of(arguments, session, *pipeline);
   const Prompt prompt = read_prompt(arguments);
-  const auto model = session.open(*pipeline);
+  auto model = session.open(*pipeline);
   request.prompt = prompt_tokens(arguments, prompt, *model);
+  if (!model->program().position_key.empty()) {  // rotary tables chosen by length: now it is known
+    pipeline->model.planned =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(model->program().reach, request.prompt.size() + request.max_tokens));
+    model.reset();
+    model = session.open(*pipeline);
+  }
   session.load(*model);
   const auto engine = session.start(*model);
   const bool as_json = arguments.flag("json");

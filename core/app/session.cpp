@@ -39,12 +39,14 @@ bool is_pipeline(const std::string& operand) { return fs::path{operand}.extensio
 
 Session::Session() : registry_{registry_options(), metrics_} {}
 
-const program::Pages& Session::pages() {
-  if (pages_) return *pages_;
+const program::Pages& Session::pages(const std::vector<std::string>& more) {
+  if (const auto found = pages_.find(more); found != pages_.end()) return *found->second;
+  std::vector<fs::path> directories{data_directory() / "architectures"};
+  directories.insert(directories.end(), more.begin(), more.end());
   config::Diagnostics diagnostics;
-  pages_ = program::Pages::load({data_directory() / "architectures"}, diagnostics);
+  auto loaded = program::Pages::load(directories, diagnostics);
   if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render(), true};
-  return *pages_;
+  return *(pages_[more] = std::move(loaded));
 }
 
 std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, const std::string& operand) {
@@ -65,7 +67,7 @@ std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, co
 }
 
 std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
-  return need(engine::Model::open(pipeline, registry_, pages()));
+  return need(engine::Model::open(pipeline, registry_, pages(pipeline.model.pages)));
 }
 
 void Session::load(engine::Model& model) {
@@ -89,6 +91,7 @@ std::unique_ptr<weights::ModelFile> Session::open_file(const Arguments& argument
     if (!loaded) throw Failure{kSuccess, {}};
     path = loaded->model.path;
     loader = loaded->model.loader;
+    file_pages_ = loaded->model.pages;
   }
   return need(weights::ModelFile::open(registry_, path, loader));
 }

@@ -1,5 +1,6 @@
 // What the verbs share: the registry of plugins, the pages, and the way from an operand to an opened model.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ class Session {
 
   metrics::Metrics& metrics() { return metrics_; }
   plugin::Registry& registry() { return registry_; }
-  const program::Pages& pages();  // loaded at first use; throws Failure
+  // Ours and those of more folders, which replace ours of the same name. Loaded at first use; throws Failure.
+  const program::Pages& pages(const std::vector<std::string>& more);
 
   // The pipeline that an operand means: a .toml file, or a model. Nothing when --print-config was asked for and printed.
   // Throws Failure (exit code 2) with every mistake.
@@ -33,11 +35,13 @@ class Session {
   std::unique_ptr<engine::Engine> start(engine::Model& model);
   // An open file of the model that an operand (a pipeline or a model) names, for the verbs that need no backend.
   std::unique_ptr<weights::ModelFile> open_file(const Arguments& arguments, const std::string& operand);
+  const program::Pages& pages_of_file() { return pages(file_pages_); }  // for the file that was opened last
 
  private:
   metrics::Metrics metrics_;
   plugin::Registry registry_;
-  std::unique_ptr<program::Pages> pages_;
+  std::map<std::vector<std::string>, std::unique_ptr<program::Pages>> pages_;
+  std::vector<std::string> file_pages_;
 };
 
 // The value of a Result, or its failure as exit code 1.

@@ -46,6 +46,8 @@ constexpr std::array kModel{
     row("path", MEKIK_OPT_PATH, MEKIK_OPT_REQUIRED, nullptr, 1, 0, nullptr, "A model file, or a folder with config.json."),
     words("loader", 0, nullptr, "The loader by name; by default the one for the file's kind."),
     words("page", 0, nullptr, "The architecture page by name; by default the one that the file's architecture matches."),
+    row("pages", MEKIK_OPT_PATH, MEKIK_OPT_LIST, "[]", 1, 0, nullptr,
+        "Folders with architecture pages of your own; one of the same name as ours replaces it."),
     row("dense", MEKIK_OPT_CHOICE, 0, "f32", 1, 0, "f32|bf16|f16",
         "The form to which weights without a form of their own are decoded at load."),
     number("context", "0", 0, 2147483647, "Most tokens of a sequence; 0: what the model and the memory allow."),

@@ -249,6 +249,7 @@ ModelUse model_of(const Table& table) {
   out.name = table.text("name");
   out.task = table.text("task");
   if (const std::string_view pooling = table.text("pooling"); pooling != "auto") out.pooling = pooling;
+  out.pages = table.texts("pages");
   out.score_tokens = table.texts("score_tokens");
   out.pair_template = table.text("pair_template");
   out.origin = table.find("path")->origin;

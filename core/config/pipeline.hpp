@@ -28,6 +28,7 @@ struct ModelUse {
   std::string path;                       // absolute, or relative to the working directory
   std::string loader;                     // empty: by the file's kind
   std::string page;                       // architecture page by name; empty: by the file
+  std::vector<std::string> pages;         // folders with pages beside ours
   std::string dense = "f32";              // the form to which schemes without a form are decoded at load: "f32", "bf16", "f16"
   std::uint32_t context = 0;              // tokens a sequence may have; 0: the model's own, or what the memory allows
   std::string name;                       // what /v1/models shows; empty: the file's stem
@@ -36,6 +37,8 @@ struct ModelUse {
   std::vector<std::string> score_tokens;  // for no and for yes; empty: the model has a score of its own
   std::string pair_template;              // with {query} and {document}; empty: the file's
   Origin origin;
+  // Not a key: tokens of the one sequence that this run is for, where they are known. LongRoPE and dynamic NTK choose by it.
+  std::uint32_t planned = 0;
 };
 
 struct ServerUse {

@@ -214,7 +214,7 @@ program::Supports Model::Impl::supports(const program::Program& candidate) {
 
 Status Model::Impl::build(plugin::Registry& registry, const program::Pages& pages) {
   program::BuildOptions options;
-  options.context = pipeline.model.context;
+  options.context = pipeline.model.context > 0 ? pipeline.model.context : pipeline.model.planned;
   options.kv = pipeline.kv;
   options.page = pipeline.model.page;
   options.outputs.clear();
@@ -229,10 +229,10 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
   MEKIK_TRY(built, pages.build(file->meta(), options));
   program = program::fold(std::move(built));
   MEKIK_CHECK_OK(program::verify(program).in("internal: the folded program"));
-  if (pipeline.model.context > program.context)
+  if (pipeline.model.context > program.reach)
     return config::misconfigured(
         pipeline, "[model]", "context",
-        std::to_string(pipeline.model.context) + " tokens, but the model was made for at most " + std::to_string(program.context));
+        std::to_string(pipeline.model.context) + " tokens, but the model was made for at most " + std::to_string(program.reach));
 
   MEKIK_TRY(opened, weights::Store::open(registry, *file, program, pipeline.model.dense));
   store = std::move(opened);
@@ -268,7 +268,11 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   MEKIK_CHECK_OK(m.choose_kv_form());
   MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
   MEKIK_CHECK_OK(m.check_components(registry));
-  const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context : m.program.context);
+  // A run of one sequence may go as far as the model's scaling, if that is what it is for.
+  const bool far = pipeline.model.planned > m.program.context && pipeline.model.planned <= m.program.reach;
+  const auto context = static_cast<std::uint32_t>(pipeline.model.context > 0 ? pipeline.model.context
+                                                  : far                      ? m.program.reach
+                                                                             : m.program.context);
   const program::ProgramView view{m.program, m.store->forms()};
   const auto ask = [&](const mekik_limits& limits, mekik_plan& plan) {
     plan = {};

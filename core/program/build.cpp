@@ -248,6 +248,7 @@ void Emitter::finish(Program& program) {
   program.width = page_number("width");
   program.layers = page_number("layers");
   program.context = page_number("context");
+  program.reach = std::max(program.context, static_cast<std::uint64_t>(reach_));
   program.assumed = assumed_;
   for (const std::string& key : unknown_config_keys())
     notes_.push_back("the model's configuration has a key " + mekik::quoted(key) + " that page " + page_.name + " does not describe");

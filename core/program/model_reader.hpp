@@ -108,6 +108,7 @@ class ModelReader {
   std::vector<bool> used_;  // tensors of the file
   std::vector<std::string> assumed_, notes_;
   std::string position_key_;
+  double reach_ = 0;
 
  private:
   Datum binary(const Expression& e, const Expr& node, const Scope& scope);

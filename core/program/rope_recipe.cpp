@@ -14,7 +14,7 @@ namespace {
 constexpr double kTurn = 2 * std::numbers::pi;
 
 // Every key of a scaling group that some recipe knows; both spellings of those that have two.
-constexpr std::array<const char*, 31> kKeys{"rope_type",
+constexpr std::array<const char*, 30> kKeys{"rope_type",
                                             "type",
                                             "factor",
                                             "rope_theta",
@@ -42,7 +42,6 @@ constexpr std::array<const char*, 31> kKeys{"rope_type",
                                             "mrope_section",
                                             "mrope_interleaved",
                                             "section",
-                                            "alpha",
                                             "extrapolation_factor",
                                             "name"};
 
@@ -82,7 +81,7 @@ class Recipe {
   Status check_keys() const {
     for (const auto& [key, value] : r_.scaling) {
       if (!rope_key_known(key)) return unsupported("the rotary scaling has a key " + mekik::quoted(key) + " that no recipe knows");
-      if (key == "yarn_ext_factor" || key == "extrapolation_factor" || key == "alpha")
+      if (key == "yarn_ext_factor" || key == "extrapolation_factor")
         if (value.number() && value.as_real() != 1) return unsupported("rotary scaling with " + key + " other than 1 is not known");
     }
     return {};
@@ -131,14 +130,17 @@ class Recipe {
     if (r_.dim < 4) return invalid("dynamic scaling needs dim of at least 4");
     const double base = r_.base * std::pow(factor * length / r_.context - (factor - 1), dim / (dim - 2));
     for (std::size_t i = 0; i < out_.frequencies.size(); ++i) out_.frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / dim);
+    out_.reach = factor * r_.context;
     out_.choice = "dynamic " + std::to_string(static_cast<std::int64_t>(length));
     return {};
   }
   double mscale(double factor, double by) const { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1.0; }
   // Peng et al. 2023: high frequencies stay, low ones are divided by the factor, a ramp between.
   Status yarn() {
-    MEKIK_TRY(factor, positive({"factor"}));
     MEKIK_TRY(length, original());
+    // Without a factor it is how much longer the context is than the original one.
+    const double factor = number({"factor"}).value_or(r_.context > 0 ? r_.context / length : 0);
+    if (!(factor > 0) || !std::isfinite(factor)) return invalid("yarn scaling: factor must be positive");
     const double dim = static_cast<double>(r_.dim);
     const auto pair_of = [&](double rotations) { return dim * std::log(length / (rotations * kTurn)) / (2 * std::log(r_.base)); };
     const auto nonzero = [&](std::initializer_list<const char*> names, double otherwise) {

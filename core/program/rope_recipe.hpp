@@ -28,6 +28,7 @@ struct RopeRecipe {
   std::vector<double> frequencies;  // [dim / 2]
   double magnitude = 1;
   enum class Divide { nothing, by_short, by_long } divide = Divide::nothing;  // by which tensor of the file
+  double reach = 0;    // positions to which dynamic scaling stretches the model's own; 0: it stretches none
   std::string choice;  // "longrope long": what was chosen by the planned length; empty: the table does not depend on it
 };
 

@@ -150,6 +150,7 @@ std::uint32_t ModelReader::table(const std::string& name, const config::Origin& 
     if (out.divisors) wrong(row->origin, "rotary table " + mekik::quoted(name) + ": two tensors of divisors");
     out.divisors = factors;
   }
+  reach_ = std::max(reach_, recipe->reach);
   if (!recipe->choice.empty()) {
     position_key_ += (position_key_.empty() ? "" : ";") + name + "=" + recipe->choice;
     notes_.push_back("rotary table " + name + ": " + recipe->choice + ", chosen once for a context of " +

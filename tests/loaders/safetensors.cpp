@@ -194,6 +194,29 @@ TEST_CASE_METHOD(Fixture, "safetensors: shards without an index belong together 
   CHECK(model.tensors()[0].name == std::string{"c"});
 }
 
+TEST_CASE_METHOD(Fixture, "safetensors: the linears that sentence-transformers puts behind a model are its tensors") {
+  write("config.json", "{}");
+  write_one("model.safetensors", "a");
+  const auto modules = [&](const std::string& path) {
+    write("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": ""},)"
+                          R"({"type": "sentence_transformers.models.Dense", "path": ")" +
+                              path + R"("}])");
+  };
+  modules("2_Dense");
+  has(error_of("."), "2_Dense/model.safetensors is missing; fetch it");
+  fs::create_directories(folder.path() / "2_Dense");
+  write_one("2_Dense/model.safetensors", "linear.weight", 7);
+  OpenModel model{plugins, "safetensors", path()};
+  REQUIRE(model.status.text == "");
+  REQUIRE(model.tensors().size() == 2);
+  CHECK(model.tensors()[1].name == std::string{"2_Dense/linear.weight"});
+  std::string bytes(4, '\0');
+  CHECK(model.read(1, 0, bytes.data(), bytes.size()).ok());
+  CHECK(bytes == std::string(4, 7));
+  modules("../2_Dense");
+  has(error_of("."), "which is not one of its folder");
+}
+
 TEST_CASE_METHOD(Fixture, "safetensors: a folder that is no model says what to do") {
   fs::create_directories(path("f"));
   CHECK(has(error_of("f"), "without a config.json"));

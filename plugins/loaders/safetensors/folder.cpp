@@ -177,6 +177,26 @@ void use_what_is_there(Folder& folder, const std::vector<std::string>& names) {
   folder.shards = std::move(found);
 }
 
+// The Dense modules of modules.json; their tensors are called PATH/NAME.
+void find_modules(Folder& folder) {
+  const fs::path path = folder.root / "modules.json";
+  boost::json::error_code error;
+  const boost::json::value parsed = boost::json::parse(read_text(path, kMaxIndex), error);
+  if (error || !parsed.is_array()) refuse(path, error ? "is not valid JSON: " + error.message() : "is no list of modules");
+  for (const boost::json::value& module : parsed.get_array()) {
+    const boost::json::object* entry = module.if_object();
+    const boost::json::value* type = entry != nullptr ? entry->if_contains("type") : nullptr;
+    const boost::json::value* where = entry != nullptr ? entry->if_contains("path") : nullptr;
+    if (type == nullptr || !type->is_string() || !ends_with(std::string{type->get_string()}, ".Dense")) continue;
+    if (where == nullptr || !where->is_string()) refuse(path, "has a Dense module without a path");
+    const std::string name{where->get_string()};
+    check_name(path, name);
+    if (!is_there(folder.root / name / "model.safetensors"))
+      refuse(path, "names the module " + shown(name) + ", but " + name + "/model.safetensors is missing; fetch it");
+    folder.modules.push_back(name);
+  }
+}
+
 Folder of_directory(const fs::path& root) {
   Folder folder;
   folder.root = root;
@@ -186,6 +206,7 @@ Folder of_directory(const fs::path& root) {
   if (is_there(root / "model.safetensors")) folder.shards = {"model.safetensors"};
   else if (is_there(root / "model.safetensors.index.json")) read_index(folder, "model.safetensors.index.json");
   else use_what_is_there(folder, names);
+  if (std::binary_search(names.begin(), names.end(), "modules.json")) find_modules(folder);
   return folder;
 }
 

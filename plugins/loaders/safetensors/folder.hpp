@@ -13,6 +13,7 @@ struct Folder {
   fs::path root;
   bool has_config = false;
   std::vector<std::string> shards;                        // names of files in root; all are there
+  std::vector<std::string> modules;                       // folders in root with linears behind the model (sentence-transformers' Dense)
   std::string index;                                      // the file that lists them, or empty
   std::unordered_map<std::string, std::string> shard_of;  // what the index says
 };

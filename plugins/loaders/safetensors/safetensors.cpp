@@ -31,10 +31,12 @@ struct Model {
 };
 
 // Adds the tensors of one file. Of a tensor that several files hold, the index says which counts.
-void add_file(Model& model, const std::string& name, std::unordered_map<std::string, std::string>& found_in) {
+void add_file(Model& model, const std::string& name, std::unordered_map<std::string, std::string>& found_in,
+              const std::string& prefix = {}) {
   model.files.emplace_back((model.folder.root / name).lexically_normal().string());
   const File& file = model.files.back();
   for (TensorEntry& tensor : read_header(file)) {
+    tensor.name.insert(0, prefix);
     const auto said = model.folder.shard_of.find(tensor.name);
     if (said != model.folder.shard_of.end() && said->second != name) continue;
     const auto [before, fresh] = found_in.emplace(tensor.name, name);
@@ -49,6 +51,7 @@ void add_file(Model& model, const std::string& name, std::unordered_map<std::str
 void open_files(Model& model) {
   std::unordered_map<std::string, std::string> found_in;
   for (const std::string& name : model.folder.shards) add_file(model, name, found_in);
+  for (const std::string& name : model.folder.modules) add_file(model, name + "/model.safetensors", found_in, name + "/");
   for (const auto& [tensor, shard] : model.folder.shard_of)
     if (found_in.count(tensor) == 0)
       throw mekik::Error{MEKIK_E_INVALID, (model.folder.root / model.folder.index).string() + ": says that tensor " + shown(tensor) +
