@@ -51,9 +51,8 @@ void Exec::check_batch(const mekik_batch& b) const {
   need_within(b.max_blocks, limits_.max_blocks, "blocks a sequence");
   const std::uint32_t n_axes = (b.uses & MEKIK_USE_AXES) != 0 ? b.n_axes : 1;
   need(n_axes >= 1 && n_axes <= 8, "position axes: 1 to 8 are possible");
-  check_sequences(b, program_.raw().n_groups != 0);
-  const bool embeds = (b.uses & MEKIK_USE_EMBEDS) != 0;
-  if (embeds) check_embeds(b);
+  check_sequences(b, program_.raw().n_groups != 0 || plan_.slot_bytes != 0);
+  if ((b.uses & MEKIK_USE_EMBEDS) != 0) check_embeds(b);
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
     const mekik_tensor& t = program_.tensor(i);
     const std::string_view name = program_.name(i);
@@ -66,23 +65,55 @@ void Exec::check_batch(const mekik_batch& b) const {
       need_below(b.rows, b.n_rows, b.n_tokens, "rows");
     }
   }
+  check_ids(b);
+  if (program_.raw().n_groups != 0) check_blocks(b);
+  if (plan_.slot_bytes != 0) check_slots(b);
+}
+
+void Exec::check_ids(const mekik_batch& b) const {
+  const bool embeds = (b.uses & MEKIK_USE_EMBEDS) != 0;
   for (std::uint32_t o = 0; o < program_.n_ops(); ++o) {
     const mekik_op& op = program_.op(o);
-    if (op.code == op::embed && program_.tensor(op.in[0]).role == MEKIK_ROLE_INPUT) {
-      need(b.token_ids != nullptr, "token_ids are missing");
-      const std::uint32_t bound = matrices_[op.in[1]].n;
-      for (std::uint32_t t = 0; t < b.n_tokens; ++t)
-        if (!embeds || b.embed_rows[t] < 0) {
-          if (b.token_ids[t] < 0 || static_cast<std::uint32_t>(b.token_ids[t]) >= bound)
-            throw Error{MEKIK_E_INVALID,
-                        "token_ids[" + std::to_string(t) + "] = " + std::to_string(b.token_ids[t]) + ", of " + std::to_string(bound)};
-        }
+    const bool whole = op.code == op::attention_full || (op.code == op::pool && op.ints[0] != 2);
+    for (std::uint32_t s = 0; whole && b.context_len != nullptr && s < b.n_seqs; ++s)
+      if (b.context_len[s] != 0) throw Error{MEKIK_E_INVALID, describe_op(program_, o) + " needs the whole sequence in one step"};
+    if ((op.code != op::embed && op.code != op::embed_mix) || program_.tensor(op.in[0]).role != MEKIK_ROLE_INPUT) continue;
+    const std::string_view name = program_.name(op.in[0]);
+    const std::uint32_t bound = matrices_[op.in[op.code == op::embed ? 1 : 2]].n;
+    if (name == "positions") need_below(b.positions, b.n_tokens, bound, "positions");
+    if (name == "segments") need_within(b.n_seqs, bound, "segments");
+    if (name != "tokens") continue;
+    need(b.token_ids != nullptr, "token_ids are missing");
+    for (std::uint32_t t = 0; t < b.n_tokens; ++t) {
+      if (op.code == op::embed && embeds && b.embed_rows[t] >= 0) continue;
+      if (b.token_ids[t] < 0 || static_cast<std::uint32_t>(b.token_ids[t]) >= bound)
+        throw Error{MEKIK_E_INVALID,
+                    "token_ids[" + std::to_string(t) + "] = " + std::to_string(b.token_ids[t]) + ", of " + std::to_string(bound)};
     }
-    if (op.code == op::pool && op.ints[0] != 2)
-      for (std::uint32_t s = 0; b.context_len != nullptr && s < b.n_seqs; ++s)
-        need(b.context_len[s] == 0, "pooling needs the whole sequence in one step");
   }
-  if (program_.raw().n_groups != 0) check_blocks(b);
+}
+
+void Exec::check_slots(const mekik_batch& b) const {
+  need(b.state_in != nullptr && b.state_out != nullptr, "slots are missing");
+  const auto check = [&](std::int32_t id) {
+    if (id < -1 || id >= static_cast<std::int64_t>(limits_.n_slots))
+      throw Error{MEKIK_E_INVALID, "slot " + std::to_string(id) + " of " + std::to_string(limits_.n_slots)};
+  };
+  std::vector<std::int32_t> saved;
+  for (std::uint32_t s = 0; s < b.n_seqs; ++s) {
+    check(b.state_in[s]);
+    if (b.state_in[s] < 0 && b.context_len[s] != 0)
+      throw Error{MEKIK_E_INVALID, "sequence " + std::to_string(s) + " has a past but no state"};
+    for (std::int32_t t = b.seq_start[s]; t < b.seq_start[s + 1]; ++t) {
+      check(b.state_out[t]);
+      if (b.state_out[t] < 0) continue;
+      need((b.uses & MEKIK_USE_STATE_OUT) != 0 || t + 1 == b.seq_start[s + 1],
+           "a state is saved within a sequence's tokens without STATE_OUT");
+      saved.push_back(b.state_out[t]);
+    }
+  }
+  std::sort(saved.begin(), saved.end());
+  need(std::adjacent_find(saved.begin(), saved.end()) == saved.end(), "one slot is written twice");
 }
 
 void Exec::check_blocks(const mekik_batch& b) const {

@@ -92,7 +92,7 @@ mekik_status plan(mekik_device* device, const mekik_program* program, const meki
     out->work_bytes = p.work_bytes();
     out->adapter_bytes = 0;
     out->host_bytes = 0;
-    out->slot_bytes = 0;
+    out->slot_bytes = p.slot_bytes;
     std::copy(p.block_bytes.begin(), p.block_bytes.end(), out->block_bytes);
     std::memcpy(out->layout_id, p.layout_id, sizeof p.layout_id);
     std::memcpy(out->numeric_id, p.numeric_id, sizeof p.numeric_id);

@@ -27,7 +27,7 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
       plan_{program, limits, settings_},
       copy_{program},
       program_{copy_.reader()} {
-  const std::uint64_t all = plan_.weight_bytes + plan_.work_bytes() + plan_.kv_bytes;
+  const std::uint64_t all = plan_.weight_bytes + plan_.work_bytes() + plan_.kv_bytes + times(plan_.slot_bytes, limits.n_slots);
   if (limits.device_bytes != 0 && all > limits.device_bytes)
     throw Error{MEKIK_E_NO_MEMORY, std::to_string(all) + " bytes are needed, " + std::to_string(limits.device_bytes) + " are allowed"};
   weights_ = Arena{plan_.weight_bytes, "weights"};
@@ -35,7 +35,11 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   for (std::uint32_t g = 0; g < program.n_groups; ++g) {
     pools_.emplace_back(times(plan_.block_bytes[g], limits.n_blocks[g]), "kv");  // zeroed: what no token has filled yet is multiplied by 0
   }
+  slots_ = Arena{times(plan_.slot_bytes, limits.n_slots), "states"};
+  if (slots_.data() != nullptr) std::memset(slots_.data(), 0, plan_.slot_bytes * limits.n_slots);
+  writer_.assign(limits.n_slots, -1);
   const std::uint32_t n = program_.n_tensors();
+  expert_scales_.resize(n);
   loaded_.resize(n);
   matrices_.resize(n);
   views_.resize(n);
@@ -54,12 +58,13 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   seq_of_ = reinterpret_cast<std::uint32_t*>(batch);
   first_put_ = seq_of_ + limits_.max_tokens;
   next_put_ = first_put_ + limits_.max_tokens;
-  phases_.reserve(plan_.phases.size());
+  full_place_ = next_put_ + limits_.max_rows;
+  staged_ = full_place_ + limits_.max_seqs;
+  stages_ = reinterpret_cast<float*>(batch + plan_.batch_bytes - plan_.staged_floats * limits_.max_seqs * sizeof(float));
+  phases_.reserve(2 * plan_.phases.size());
   for (const PhasePlan& p : plan_.phases) {
-    if (p.kind != PhasePlan::Kind::attention) continue;
-    const mekik_op& op = program_.op(p.op);
-    const std::uint64_t heads = row_shape(program_.tensor(op.in[0])).outer / plan_.states[op.in[1]].heads;
-    const auto rows = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kAttentionVectors / heads));
+    if (p.kind != PhasePlan::Kind::attention && p.kind != PhasePlan::Kind::full && p.kind != PhasePlan::Kind::latent) continue;
+    const std::uint32_t rows = std::max(1u, kAttentionVectors / heads_of(p).each);
     if (std::any_of(items_.begin(), items_.end(), [&](const AttentionItems& i) { return i.rows_per_item == rows; })) continue;
     items_.push_back({rows, {}});
     items_.back().items.reserve(limits_.max_tokens / rows + limits_.max_seqs + 1);
@@ -67,7 +72,13 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
 }
 
 std::uint8_t* Exec::place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const {
-  if (what == MEKIK_WHAT_SLOT) throw Error{MEKIK_E_INVALID, "this program has no slots"};
+  if (what == MEKIK_WHAT_SLOT) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.n_slots)
+      throw Error{MEKIK_E_INVALID, "slot " + std::to_string(id) + " of " + std::to_string(limits_.n_slots)};
+    if (bytes != plan_.slot_bytes)
+      throw Error{MEKIK_E_INVALID, std::to_string(bytes) + " bytes where a slot has " + std::to_string(plan_.slot_bytes)};
+    return slots_.data() + static_cast<std::uint64_t>(id) * plan_.slot_bytes;
+  }
   if (what != MEKIK_WHAT_BLOCK) throw Error{MEKIK_E_INVALID, "what " + std::to_string(what) + " is not a block or a slot"};
   if (group >= program_.raw().n_groups) throw Error{MEKIK_E_INVALID, "there is no group " + std::to_string(group)};
   const std::uint64_t each = plan_.block_bytes[group];
@@ -91,7 +102,8 @@ std::uint64_t Exec::write(std::uint32_t what, std::uint32_t group, std::int32_t 
 
 void Exec::check_move(const mekik_move& m) const {
   const bool rows = m.what == MEKIK_WHAT_ROWS;
-  const std::uint64_t bytes = m.group < MEKIK_MAX_GROUPS ? plan_.block_bytes[m.group] : 0;
+  const std::uint64_t block = m.group < MEKIK_MAX_GROUPS ? plan_.block_bytes[m.group] : 0;
+  const std::uint64_t bytes = m.what == MEKIK_WHAT_SLOT ? plan_.slot_bytes : block;
   place(rows ? std::uint32_t{MEKIK_WHAT_BLOCK} : m.what, m.group, m.from, bytes);
   place(rows ? std::uint32_t{MEKIK_WHAT_BLOCK} : m.what, m.group, m.to, bytes);
   const std::uint64_t size = limits_.block_tokens;
@@ -105,22 +117,25 @@ void Exec::copy_rows(const StatePlan& s, const mekik_move& m, const std::uint8_t
   for (std::uint32_t i = 0; i < m.n_rows; ++i) {
     const std::uint32_t step = m.to_row > m.from_row ? m.n_rows - 1 - i : i, a = m.from_row + step, b = m.to_row + step;
     for (std::uint32_t h = 0; h < s.heads; ++h) {
+      const auto* vs = reinterpret_cast<const T*>(from + s.offset + s.v_offset + h * s.v_head);
+      auto* vd = reinterpret_cast<T*>(to + s.offset + s.v_offset + h * s.v_head);
+      std::memmove(vd + static_cast<std::size_t>(b) * s.dvp, vs + static_cast<std::size_t>(a) * s.dvp, s.dvp * sizeof(T));
+      if (s.latent) continue;
       const auto* ks = reinterpret_cast<const T*>(from + s.offset + h * s.k_head);
       auto* kd = reinterpret_cast<T*>(to + s.offset + h * s.k_head);
       if (plan_.lanes)
         for (std::uint32_t j = 0; j < s.d; ++j) kd[((b / 16) * s.d + j) * 16 + b % 16] = ks[((a / 16) * s.d + j) * 16 + a % 16];
       else std::memmove(kd + static_cast<std::size_t>(b) * s.d, ks + static_cast<std::size_t>(a) * s.d, s.d * sizeof(T));
-      const auto* vs = reinterpret_cast<const T*>(from + s.offset + s.v_offset + h * s.v_head);
-      auto* vd = reinterpret_cast<T*>(to + s.offset + s.v_offset + h * s.v_head);
-      std::memmove(vd + static_cast<std::size_t>(b) * s.dvp, vs + static_cast<std::size_t>(a) * s.dvp, s.dvp * sizeof(T));
     }
   }
 }
 
 void Exec::copy(const mekik_move& m) {
-  const std::uint64_t bytes = plan_.block_bytes[m.group];
-  const std::uint8_t* from = place(MEKIK_WHAT_BLOCK, m.group, m.from, bytes);
-  std::uint8_t* to = place(MEKIK_WHAT_BLOCK, m.group, m.to, bytes);
+  const bool slot = m.what == MEKIK_WHAT_SLOT;
+  const std::uint32_t what = slot ? std::uint32_t{MEKIK_WHAT_SLOT} : std::uint32_t{MEKIK_WHAT_BLOCK};
+  const std::uint64_t bytes = slot ? plan_.slot_bytes : plan_.block_bytes[m.group];
+  const std::uint8_t* from = place(what, m.group, m.from, bytes);
+  std::uint8_t* to = place(what, m.group, m.to, bytes);
   if (m.what != MEKIK_WHAT_ROWS) {
     if (bytes != 0) std::memmove(to, from, bytes);
     return;

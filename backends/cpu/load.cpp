@@ -41,19 +41,22 @@ struct Loading {
   const mekik_weight* w;
   const Layout* layout;
   std::uint8_t* data;
-  std::uint64_t panel;
+  std::uint64_t experts, rows, panel;  // matrices of the stack as it is packed, rows of each, rows asked for at once
   std::vector<Staging>* stages;
   std::atomic<mekik_status> status{MEKIK_OK};
   std::atomic<bool> bad_codes{false};
+
+  std::uint64_t panels() const { return (rows + panel - 1) / panel; }
 };
 
 void load_panel(void* ctx, std::uint32_t, std::uint32_t task, std::uint32_t thread) {
   auto& l = *static_cast<Loading*>(ctx);
   if (l.status != MEKIK_OK || l.bad_codes) return;
   const mekik_form& form = *l.w->form;
-  const std::uint64_t n0 = task * l.panel, n1 = std::min(n0 + l.panel, form.n);
+  const std::uint64_t expert = task / l.panels(), n0 = task % l.panels() * l.panel, n1 = std::min(n0 + l.panel, l.rows);
+  const std::uint64_t first = expert * l.rows, before = first % form.n;  // rows of the form's own matrix that come before
   Staging& stage = (*l.stages)[thread];
-  if (const mekik_status s = l.w->rows(l.w->self, 0, n0, n1, stage.get()); s != MEKIK_OK) {
+  if (const mekik_status s = l.w->rows(l.w->self, first / form.n, before + n0, before + n1, stage.get()); s != MEKIK_OK) {
     l.status = s;
     return;
   }
@@ -61,22 +64,39 @@ void load_panel(void* ctx, std::uint32_t, std::uint32_t task, std::uint32_t thre
     l.bad_codes = true;
     return;
   }
-  pack_rows(form, *l.layout, *stage.get(), n0, n1, l.data);
+  pack_rows(form, *l.layout, *stage.get(), n0, n1, l.data + expert * l.layout->bytes());
+}
+
+// The form of one matrix of the stack, packed as `rows` rows each.
+mekik_form one_of(const mekik_form& form, std::uint64_t expert, std::uint64_t rows) {
+  mekik_form one = form;
+  one.experts = 1;
+  one.n = rows;
+  if (one.tensor_scale != nullptr) one.tensor_scale += expert * rows / form.n;
+  return one;
 }
 
 }  // namespace
 
 mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan) {
-  Layout layout = make_layout(*w.form);  // tables and kept columns are those of this form
-  Loading l{&w, &layout, weights_.data() + plan.matrix_offset, panel_rows(*w.form), nullptr};
+  const std::uint64_t rows = w.form->experts * w.form->n / plan.experts;
+  Layout layout = make_layout(one_of(*w.form, 0, rows));  // tables and kept columns are those of this form
+  Loading l{&w, &layout, weights_.data() + plan.matrix_offset, plan.experts, rows, panel_rows(*w.form), nullptr};
+  const std::uint64_t tasks = l.experts * l.panels();
+  if (tasks >= 1u << 24) throw Error{MEKIK_E_UNSUPPORTED, "a stack of more than 2^24 panels"};
   std::vector<Staging> stages;
-  for (std::uint32_t t = 0; t < settings_.threads; ++t) stages.emplace_back(*w.form, std::min(l.panel, w.form->n));
+  for (std::uint32_t t = 0; t < settings_.threads; ++t) stages.emplace_back(*w.form, std::min(l.panel, rows));
   l.stages = &stages;
-  const Phase phase{static_cast<std::uint32_t>((w.form->n + l.panel - 1) / l.panel), load_panel, 0};
+  const Phase phase{static_cast<std::uint32_t>(tasks), load_panel, 0};
   device_.team.run(&phase, 1, &l);
   if (l.bad_codes)
     throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program_.name(w.tensor)} + "\" has codes that its form does not know"};
   if (l.status != MEKIK_OK) return l.status;
+  expert_scales_[w.tensor].clear();
+  for (std::uint64_t e = 0; w.form->tensor_scale != nullptr && e < plan.experts; ++e) {
+    const Matrix m = make_layout(one_of(*w.form, e, rows)).matrix;
+    expert_scales_[w.tensor].push_back({m.tensor_scale, m.post});
+  }
   WeightPlan& kept = plan_.weights[w.tensor];
   kept.layout = std::move(layout);
   matrices_[w.tensor] = kept.layout.matrix;
@@ -85,15 +105,23 @@ mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan) {
   return MEKIK_OK;
 }
 
+// All rows, decoded: one after another, or by column.
 mekik_status Exec::load_vector(const mekik_weight& w, const WeightPlan& plan) {
   const mekik_form& form = *w.form;
-  const std::uint64_t panel = panel_rows(form);
+  const std::uint64_t panel = panel_rows(form), all = form.experts * form.n;
   Staging stage{form, std::min(panel, form.n)};
-  auto* out = reinterpret_cast<float*>(weights_.data() + plan.vector_offset);
-  for (std::uint64_t n0 = 0; n0 < form.n; n0 += panel) {
-    const std::uint64_t n1 = std::min(n0 + panel, form.n);
-    if (const mekik_status s = w.rows(w.self, 0, n0, n1, stage.get()); s != MEKIK_OK) return s;
-    decode_rows(form, *stage.get(), n0, n1, out + n0 * form.k);
+  auto *rows = reinterpret_cast<float*>(weights_.data() + plan.vector_offset), *columns = const_cast<float*>(by_columns(w.tensor));
+  std::vector<float> decoded(plan.vector ? 0 : std::min(panel, form.n) * form.k);
+  for (std::uint64_t e = 0; e < form.experts; ++e) {
+    const mekik_form one = one_of(form, e, form.n);
+    for (std::uint64_t n0 = 0; n0 < form.n; n0 += panel) {
+      const std::uint64_t n1 = std::min(n0 + panel, form.n), first = e * form.n + n0;
+      if (const mekik_status s = w.rows(w.self, e, n0, n1, stage.get()); s != MEKIK_OK) return s;
+      float* out = plan.vector ? rows + first * form.k : decoded.data();
+      decode_rows(one, *stage.get(), n0, n1, out);
+      for (std::uint64_t n = 0; plan.columns && n < n1 - n0; ++n)
+        for (std::uint64_t k = 0; k < form.k; ++k) columns[k * all + first + n] = out[n * form.k + k];
+    }
   }
   return MEKIK_OK;
 }
@@ -107,12 +135,13 @@ mekik_status Exec::weight(const mekik_weight& w) {
   if (const std::string why = why_not_packed(*w.form); !why.empty()) throw Error{MEKIK_E_INVALID, name + ": " + why};
   if (!permutation(*w.form)) throw Error{MEKIK_E_INVALID, name + ": the order of its columns is no permutation"};
   const WeightPlan plan = plan_.weights[w.tensor];
-  if (!same_numbers(plan.form, *w.form) || (plan.matrix && make_layout(*w.form).matrix.integer != plan.layout.matrix.integer))
+  if (!same_numbers(plan.form, *w.form) ||
+      (plan.matrix && make_layout(one_of(*w.form, 0, w.form->n)).matrix.integer != plan.layout.matrix.integer))
     throw Error{MEKIK_E_INVALID, name + " does not come in the form of the plan"};
   loaded_[w.tensor] = false;
   if (plan.matrix)
     if (const mekik_status s = load_matrix(w, plan); s != MEKIK_OK) return s;
-  if (plan.vector)
+  if (plan.vector || plan.columns)
     if (const mekik_status s = load_vector(w, plan); s != MEKIK_OK) return s;
   loaded_[w.tensor] = true;
   return MEKIK_OK;

@@ -1,23 +1,12 @@
 // Attention over paged K and V, one kv head at a time. Tiles of 64 positions counted from 0, merged in ascending order (online softmax);
 // scores have 16 positions in lanes, outputs 16 columns of V. Positions that a row may not see are never part of a sum.
 #include "isa/float_gemm.hpp"
-#include "isa/math.hpp"
 #include "isa/rows.hpp"
+#include "isa/soften.hpp"
 
 namespace mekik::cpu::MEKIK_CPU_LEVEL {
 
 namespace {
-
-struct Range {
-  std::uint32_t lo, hi;  // visible positions of a row
-};
-
-MK_INLINE Range visible(const Attention& a, std::uint32_t row) {
-  const std::uint32_t position = a.context + row;
-  const std::uint32_t hi = a.causal ? position + 1 : a.length;
-  const std::uint32_t lo = a.window != 0 && position + 1 > a.window ? static_cast<std::uint32_t>(position + 1 - a.window) : 0;
-  return {lo, hi};
-}
 
 // One tile's 16-position groups of K ([d][16]) and rows of V ([16][dvp]): in place, or gathered when blocks are not multiples of 16.
 struct TileMemory {
@@ -61,54 +50,6 @@ MK_INLINE void find_tile(const Attention& a, std::uint32_t tile, std::uint32_t l
   }
 }
 
-MK_INLINE V::Mask lanes_between(std::uint32_t from, Range r) {
-  alignas(64) float seen[16];
-  for (std::uint32_t i = 0; i < 16; ++i) seen[i] = from + i >= r.lo && from + i < r.hi ? 1.0F : 0.0F;
-  return V::less(V::zero(), V::load(seen));
-}
-
-struct Vectors {
-  float *q, *o, *s;  // [n][d], [n][dvp], [n][64]
-  float m[kAttentionVectors], l[kAttentionVectors], shrink[kAttentionVectors];
-  std::uint32_t row[kAttentionVectors], head[kAttentionVectors];
-  Range range[kAttentionVectors];
-  std::uint32_t n;
-};
-
-// Scores of one vector in one tile become weights; the running maximum, sum and the factor for what was summed before follow.
-MK_INLINE void soften(const Attention& a, Vectors& x, std::uint32_t i, std::uint32_t tile, Range seen) {
-  float* s = x.s + static_cast<std::size_t>(i) * kTile;
-  const float lowest = -__builtin_inff();
-  const std::uint32_t t0 = tile * kTile;
-  const bool whole = seen.lo <= t0 && seen.hi >= t0 + kTile;
-  V::F v[4], top = V::set1(lowest);
-#pragma GCC unroll 4
-  for (std::uint32_t g = 0; g < 4; ++g) {
-    v[g] = V::mul(V::set1(a.scale), V::load(s + 16 * g));
-    if (a.softcap != 0.0F) v[g] = V::mul(V::set1(a.softcap), tanh(V::div(v[g], V::set1(a.softcap))));
-    if (a.slopes != nullptr) {
-      alignas(64) float distance[16];
-      for (std::uint32_t j = 0; j < 16; ++j)
-        distance[j] = static_cast<float>(static_cast<std::int64_t>(t0) + 16 * g + j - static_cast<std::int64_t>(a.context + x.row[i]));
-      v[g] = V::add(v[g], V::mul(V::set1(a.slopes[x.head[i]]), V::load(distance)));
-    }
-    if (!whole) v[g] = V::select(lanes_between(t0 + 16 * g, seen), v[g], V::set1(lowest));
-    top = V::max(top, v[g]);
-  }
-  const float tile_top = V::reduce_max(top), before = x.m[i], m = before > tile_top ? before : tile_top;
-  const V::F mv = V::set1(m == lowest ? 0.0F : m);
-  V::F sum[4];
-#pragma GCC unroll 4
-  for (std::uint32_t g = 0; g < 4; ++g) {
-    sum[g] = exp(V::sub(v[g], mv));
-    V::store(s + 16 * g, sum[g]);
-  }
-  const float shrink = before == lowest ? 0.0F : before == m ? 1.0F : V::reduce_max(exp(V::set1(before - m)));
-  x.m[i] = m;
-  x.shrink[i] = shrink;
-  x.l[i] = __builtin_fmaf(x.l[i], shrink, V::reduce_add(V::add(V::add(sum[0], sum[1]), V::add(sum[2], sum[3]))));
-}
-
 // Vectors i .. i + c see the same positions of this tile.
 template <Num N>
 void run_group(const Attention& a, Vectors& x, std::uint32_t i, std::uint32_t c, std::uint32_t tile, Range seen, const TileMemory& mem) {
@@ -133,20 +74,6 @@ void run_group(const Attention& a, Vectors& x, std::uint32_t i, std::uint32_t c,
       mac_columns<N>(mem.v[g] + (static_cast<std::size_t>(lo) * a.dvp + k) * e, a.dvp, hi - lo, s + 16 * g + lo, kTile, c,
                      x.o + static_cast<std::size_t>(i) * a.dvp + k, a.dvp);
   }
-}
-
-MK_INLINE void finish(const Attention& a, Vectors& x, std::uint32_t i) {
-  float by = 1.0F / x.l[i];
-  if (a.sinks != nullptr) {
-    const float sink = a.sinks[x.head[i]], m = x.m[i] > sink ? x.m[i] : sink;
-    const float keep = V::reduce_max(exp(V::set1(x.m[i] - m)));
-    by = keep / __builtin_fmaf(x.l[i], keep, V::reduce_max(exp(V::set1(sink - m))));
-  }
-  const float* o = x.o + static_cast<std::size_t>(i) * a.dvp;
-  float* out = a.out + static_cast<std::size_t>(x.row[i]) * a.out_stride + static_cast<std::size_t>(x.head[i]) * a.dv;
-  std::uint32_t k = 0;
-  for (; k + 16 <= a.dv; k += 16) V::store(out + k, V::mul(V::load(o + k), V::set1(by)));
-  if (k < a.dv) store_tail(out + k, a.dv - k, V::mul(V::load(o + k), V::set1(by)));
 }
 
 template <Num N>
@@ -175,10 +102,10 @@ void run(const Attention& a) {
     TileMemory mem;
     find_tile<N>(a, tile, lo, hi, buffer, mem);
     for (std::uint32_t i = 0; i < x.n;) {
-      const Range seen{x.range[i].lo > t0 ? x.range[i].lo : t0, x.range[i].hi < t1 ? x.range[i].hi : t1};
+      const Range seen = within(x.range[i], t0, t1);
       std::uint32_t j = i + 1;
       for (; j < x.n; ++j) {
-        const Range other{x.range[j].lo > t0 ? x.range[j].lo : t0, x.range[j].hi < t1 ? x.range[j].hi : t1};
+        const Range other = within(x.range[j], t0, t1);
         if (other.lo != seen.lo || other.hi != seen.hi) break;
       }
       if (seen.lo < seen.hi) run_group<N>(a, x, i, j - i, tile, seen, mem);

@@ -119,11 +119,49 @@ struct Attention {
   std::uint64_t block_bytes = 0, k_off = 0, v_off = 0;
   std::uint32_t block_tokens = 0;
   bool lanes = true;  // K [tokens / 16][d][16], else [tokens][d]; V is [tokens][dvp]
+  // Latents: a row [dvp] of V is dv numbers of the latent, then rot turned ones, then zeros, and all of it is the key. q has dv numbers.
+  const float* q_rot = nullptr;  // the turned rest of a query, likewise with q_rot_stride and rot
+  std::size_t q_rot_stride = 0;
+  std::uint32_t rot = 0;
   float* scratch = nullptr;
 };
 inline constexpr std::uint32_t kAttentionVectors = 24;  // (row, head) pairs in one call
 constexpr std::size_t attention_scratch_floats(std::uint32_t d, std::uint32_t dvp) {
   return static_cast<std::size_t>(kAttentionVectors) * (d + dvp + kTile) + static_cast<std::size_t>(kTile) * (d + dvp) + 64;
+}
+
+// One block of a recurrent state, of at most 64 channels in lanes, over some tokens; token t's numbers lie t strides further. Each token's
+// state is stored, so that where a step is cut changes nothing.
+inline constexpr std::uint32_t kScanLanes = 64;
+
+// Gated delta rule: state [dk][width], width a multiple of 16 from which `columns` are used.
+//   s_i *= decay_i;  d = (v - sum_i s_i k_i) * beta;  s_i += k_i d;  y = scale * sum_i s_i q_i
+struct Delta {
+  float* state = nullptr;
+  std::uint32_t dk = 0, width = 0, columns = 0, tokens = 0;
+  const float *q = nullptr, *k = nullptr, *v = nullptr, *decay = nullptr, *beta = nullptr;  // of this head; decay is a logarithm
+  std::size_t q_stride = 0, k_stride = 0, v_stride = 0, decay_stride = 0, beta_stride = 0, y_stride = 0;
+  bool decay_by_row = false;  // decay [dk] instead of one number
+  float scale = 1;
+  float *y = nullptr, *scratch = nullptr;
+};
+constexpr std::size_t delta_scratch_floats(std::uint32_t dk) {  // a state, and the decays and keys of two tokens
+  return static_cast<std::size_t>(dk) * kScanLanes + 4 * ((static_cast<std::size_t>(dk) + 15) / 16 * 16);
+}
+
+// Selective scan: state [n][width]. s_j = s_j * exp(dt A_j) + b_j (dt x);  y = sum_j s_j c_j + D x
+struct Scan {
+  float* state = nullptr;
+  std::uint32_t n = 0, width = 0, columns = 0, tokens = 0;
+  std::uint32_t head0 = 0, channel0 = 0, per_head = 1;  // lane l is channel (channel0 + l) of head head0 + (channel0 + l) / per_head
+  const float *x = nullptr, *dt = nullptr, *b = nullptr, *c = nullptr;  // x of lane 0; dt of all heads; b and c of the lanes' group
+  std::size_t x_stride = 0, dt_stride = 0, b_stride = 0, c_stride = 0, y_stride = 0;
+  const float *a = nullptr, *d = nullptr;  // by head, or a [n][heads]
+  std::uint32_t a_stride = 0;              // heads, where a has columns; else 0
+  float *y = nullptr, *scratch = nullptr;
+};
+constexpr std::size_t scan_scratch_floats(std::uint32_t n) {  // a state, and A by lane
+  return 2 * static_cast<std::size_t>(n + 1) * kScanLanes;
 }
 
 struct Kernels {
@@ -136,6 +174,12 @@ struct Kernels {
   void (*mac)(Num, const void* w, std::size_t ws, std::uint32_t n, const float* x, std::size_t ldx, std::uint32_t m, float* acc,
               std::size_t lda);
   void (*attention)(const Attention&);
+  void (*latent)(const Attention&);
+  void (*delta)(const Delta&);
+  void (*scan)(const Scan&);
+  // y [n] = act(bias + sum over taps of x[i][n] * w[i][n]), rows of w at stride ws; ascending i. bias may be nullptr.
+  void (*conv)(const float* const* x, const float* w, std::size_t ws, std::uint32_t taps, const float* bias, int kind, std::uint32_t n,
+               float* y);
   // Rows; y may be x.
   void (*rms_norm)(const float* x, const float* w, std::uint32_t n, float eps, float* y);
   void (*layer_norm)(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y);

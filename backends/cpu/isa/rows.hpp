@@ -12,6 +12,11 @@ void decode(const Matrix&, const std::uint8_t* stripe, std::uint32_t k0, std::ui
 void mac_any(Num, const void* w, std::size_t ws, std::uint32_t n, const float* x, std::size_t ldx, std::uint32_t m, float* acc,
              std::size_t lda);
 void attention(const Attention&);
+void latent(const Attention&);
+void delta(const Delta&);
+void scan(const Scan&);
+void conv(const float* const* x, const float* w, std::size_t ws, std::uint32_t taps, const float* bias, int kind, std::uint32_t n,
+          float* y);
 void quantise(const float* x, std::uint32_t k, const Acts& row);
 void rms_norm(const float* x, const float* w, std::uint32_t n, float eps, float* y);
 void layer_norm(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y);

@@ -1,27 +1,14 @@
-#include "ops/checks.hpp"
-
 #include <string_view>
 
-#include "pack/pack.hpp"
+#include "ops/checker.hpp"
 
 namespace mekik::cpu {
 
 namespace {
 
-struct Bad {
-  std::string why;
-};
-void need(bool holds, const std::string& why) {
-  if (!holds) throw Bad{why};
-}
-
-constexpr std::uint64_t kMostColumns = 1u << 24;  // of a row: keeps every index of a kernel within 32 bits
-
-class Check {
+class Check : private Checker {
  public:
-  Check(const ProgramReader& p, std::uint32_t i) : program{p}, op{p.op(i)} {}
-  const ProgramReader& program;
-  const mekik_op& op;
+  using Checker::Checker;
 
   void run() const {
     counts();
@@ -47,67 +34,16 @@ class Check {
       case op::argmax:
         return argmax();
       default:
-        return maps();
+        return is_family(op.code) ? check_family(*this) : maps();
     }
   }
 
  private:
-  bool has(std::uint32_t i) const { return op.in[i] != MEKIK_NONE; }
-  const mekik_tensor& in(std::uint32_t i) const {
-    need(has(i) && op.in[i] < program.n_tensors(), "operand " + std::to_string(i) + " is missing");
-    return program.tensor(op.in[i]);
-  }
-  std::string named(std::uint32_t i) const { return "operand " + std::to_string(i) + " (" + std::string{program.name(op.in[i])} + ")"; }
-  RowShape rows(std::uint32_t i) const { return rows_of(in(i), named(i)); }
-  RowShape rows_of(const mekik_tensor& t, const std::string& what) const {
-    need(t.role == MEKIK_ROLE_TEMP || t.role == MEKIK_ROLE_OUTPUT, what + " must be rows");
-    need(t.shape[0] < 0, what + " must have a row for each token, sequence or chosen row");
-    need(row_size(t) <= kMostColumns, what + " has rows of more than 2^24 numbers");
-    return row_shape(t);
-  }
-  RowShape out(std::uint32_t i) const {
-    need(op.out[i] < program.n_tensors(), "result " + std::to_string(i) + " is missing");
-    const mekik_tensor& t = program.tensor(op.out[i]);
-    need(t.view_of == 0, "a result must be a buffer of its own");
-    return rows_of(t, "result " + std::to_string(i));
-  }
-  WeightShape weight(std::uint32_t i) const {
-    const mekik_tensor& t = in(i);
-    need(t.role == MEKIK_ROLE_WEIGHT, named(i) + " must be a weight");
-    if (t.form != nullptr) {
-      const std::string why = why_not_packed(*t.form);
-      need(why.empty(), named(i) + ": " + why);
-      need(weight_shape(t).size() == whole_size(t), named(i) + " does not have the size of its form");
-    }
-    return weight_shape(t);
-  }
-  void vector(std::uint32_t i, std::uint64_t size, std::uint64_t other = 0) const {
-    if (!has(i)) return;
-    const std::uint64_t got = weight(i).size();
-    need(got == size || (other != 0 && got == other),
-         named(i) + " has " + std::to_string(got) + " numbers where " + std::to_string(size) + " are needed");
-  }
-  void input(std::uint32_t i, std::string_view name) const {
-    const mekik_tensor& t = in(i);
-    need(t.role == MEKIK_ROLE_INPUT && program.name(op.in[i]) == name, named(i) + " must be the input \"" + std::string{name} + "\"");
-  }
-  std::uint64_t state(std::uint32_t i) const {
-    const mekik_tensor& t = in(i);
-    need(t.role == MEKIK_ROLE_STATE && t.rank == 3 && t.shape[0] < 0, named(i) + " must be a state [tokens][heads][numbers]");
-    need(kv_number(t.scheme) != Num::none, "the state " + std::string{program.name(op.in[i])} + " is stored as \"" +
-                                               (t.scheme != nullptr ? t.scheme : "") + "\"; this backend offers f16, bf16 and f32");
-    need(row_size(t) <= kMostColumns, named(i) + " has rows of more than 2^24 numbers");
-    return static_cast<std::uint64_t>(t.shape[1]);
-  }
-  static void kind(std::int64_t k, bool gated) {
-    need((k >= 0 && k <= 9) || (gated && k == 16), "unknown activation " + std::to_string(k));
-  }
-
   void counts() const {
     const OpRow* row = op_row(op.code);
     need(row != nullptr, "there is no operation " + std::to_string(op.code));
     const bool known = (op.code >= op::embed && op.code <= op::put_rows) || (op.code >= op::glu && op.code <= op::linear_glu) ||
-                       op.code == op::layer_norm || op.code == op::l2_norm || op.code == op::pool;
+                       op.code == op::layer_norm || op.code == op::l2_norm || op.code == op::pool || is_family(op.code);
     need(known, "this backend has no kernel for " + std::string{row->name});
     const bool list = op.code == op::linear;
     need(list ? op.n_out > 0 && op.n_in == 1 + 2 * op.n_out : op.n_in == row->min_in && op.n_out == row->n_out,
@@ -118,7 +54,7 @@ class Check {
          "a list that is not there");
   }
   void product(const RowShape& x, std::uint32_t w, const RowShape& y) const {
-    const WeightShape s = weight(w);
+    const WeightShape s = matrix(w);
     need(x.size() == s.k, named(w) + " takes rows of " + std::to_string(s.k) + " numbers, not " + std::to_string(x.size()));
     need(y.rows == x.rows && y.size() == s.n,
          named(w) + " gives rows of " + std::to_string(s.n) + " numbers, not " + std::to_string(y.size()));
@@ -139,19 +75,8 @@ class Check {
     product(x, 3, y);
     kind(op.ints[0], true);
   }
-  // Numbers below `bound`: the input, whose values are checked per batch, or what an argmax made.
-  void ids(std::uint32_t i, std::uint64_t bound) const {
-    if (in(i).role == MEKIK_ROLE_INPUT) return input(i, "tokens");
-    const auto root = root_of(program, op.in[i]);
-    for (std::uint32_t o = 0; root && o < program.n_ops() && &program.op(o) != &op; ++o) {
-      const mekik_op& maker = program.op(o);
-      if (maker.code != op::argmax || maker.n_in == 0 || maker.n_out == 0 || maker.out == nullptr || maker.out[0] != root->tensor) continue;
-      if (maker.in != nullptr && maker.in[0] < program.n_tensors() && last_size(program.tensor(maker.in[0])) <= bound) return;
-    }
-    need(false, named(i) + " must be the input \"tokens\" or what an argmax made, within the rows of the weight");
-  }
   void embed() const {
-    const WeightShape w = weight(1);
+    const WeightShape w = matrix(1);
     ids(0, w.n);
     need(row_size(in(0)) == 1, named(0) + " must have one number a token");
     const RowShape y = out(0);
@@ -254,9 +179,9 @@ class Check {
 }  // namespace
 
 WeightShape weight_shape(const mekik_tensor& t) {
-  if (t.form != nullptr) return {t.form->n, t.form->k};
+  if (t.form != nullptr) return {t.form->experts, t.form->n, t.form->k};
   const auto k = static_cast<std::uint64_t>(t.shape[t.rank - 1]);
-  return {k != 0 ? whole_size(t) / k : 0, k};
+  return {1, k != 0 ? whole_size(t) / k : 0, k};
 }
 
 Num kv_number(const char* scheme) {

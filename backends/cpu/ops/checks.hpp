@@ -13,7 +13,7 @@ std::string why_not(const ProgramReader& program, std::uint32_t i);
 // How a state of that scheme is stored; Num::none: not offered.
 Num kv_number(const char* scheme);
 
-// A row operand as [rows][outer][last]; a weight as [n][k].
+// A row operand as [rows][outer][last]; a weight as [experts][n][k].
 struct RowShape {
   std::int64_t rows;
   std::uint64_t outer, last;
@@ -21,8 +21,9 @@ struct RowShape {
 };
 inline RowShape row_shape(const mekik_tensor& t) { return {t.shape[0], row_size(t) / last_size(t), last_size(t)}; }
 struct WeightShape {
-  std::uint64_t n, k;
-  std::uint64_t size() const { return n * k; }
+  std::uint64_t experts, n, k;
+  std::uint64_t rows() const { return experts * n; }
+  std::uint64_t size() const { return experts * n * k; }
 };
 WeightShape weight_shape(const mekik_tensor& t);
 

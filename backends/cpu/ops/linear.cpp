@@ -24,24 +24,22 @@ void Exec::run_linear(const PhasePlan& p, std::uint32_t task, std::uint32_t thre
   }
 }
 
-// acc [m1 - m0][16] = rows m0 .. m1 of x times the stripe.
-void Exec::multiply(const Product& p, std::uint32_t x, std::uint32_t stripe, std::uint32_t m0, std::uint32_t m1, float* panel,
+// acc [m1 - m0][16] = rows m0 .. m1 of the input times the stripe.
+void Exec::multiply(const Matrix& w, const Input& x, std::uint32_t stripe, std::uint32_t m0, std::uint32_t m1, float* panel,
                     float* acc) const {
-  const Matrix& w = matrices_[p.weight];
   const Kernels& k = *settings_.kernels;
   const std::uint8_t* data = w.data + stripe * w.stripe_bytes;
   const std::uint32_t m = m1 - m0;
   std::memset(acc, 0, static_cast<std::size_t>(m) * kLanes * sizeof(float));
-  if (p.acts != kNone) {
-    const Acts a = acts(p.acts, w.blocks, x);
+  if (x.acts) {
     const IntGemm gemm = k.int_gemm(w);
     const std::uint32_t step = m > 4 ? kIntPass : w.blocks;
-    for (std::uint32_t b = 0; b < w.blocks; b += step) gemm(w, data, a, m0, m1, b, std::min(b + step, w.blocks), acc);
+    for (std::uint32_t b = 0; b < w.blocks; b += step) gemm(w, data, *x.acts, m0, m1, b, std::min(b + step, w.blocks), acc);
     if (w.post != 1.0F)
       for (std::uint32_t i = 0; i < m * kLanes; ++i) acc[i] *= w.post;
     return;
   }
-  const View v = p.gathered != kNone ? View{reinterpret_cast<float*>(buffer(p.gathered)), w.k} : view(x);
+  const View v = x.floats;
   for (std::uint32_t c = 0; c < w.k; c += kPanelColumns) {
     const std::uint32_t n = std::min(kPanelColumns, w.k - c);
     if (w.floats) {
@@ -52,6 +50,12 @@ void Exec::multiply(const Product& p, std::uint32_t x, std::uint32_t stripe, std
       k.mac(Num::f32, panel, kLanes, n, v.row(m0) + c, v.stride, m, acc, kLanes);
     }
   }
+}
+
+Input Exec::input(const Product& p, std::uint32_t x) const {
+  const Matrix& w = matrices_[p.weight];
+  if (p.acts != kNone) return {acts(p.acts, w.blocks, x), {}};
+  return {std::nullopt, p.gathered != kNone ? View{reinterpret_cast<float*>(buffer(p.gathered)), w.k} : view(x)};
 }
 
 void Exec::run_stripe(const PhasePlan& p, std::uint32_t product, std::uint32_t stripe, std::uint32_t thread) const {
@@ -70,10 +74,10 @@ void Exec::run_stripe(const PhasePlan& p, std::uint32_t product, std::uint32_t s
   };
   for (std::uint32_t m0 = 0; m0 < rows; m0 += kColumnChunk) {
     const std::uint32_t m1 = std::min(rows, m0 + kColumnChunk), count = m1 - m0;
-    multiply(first, op.in[0], stripe, m0, m1, panel, acc);
+    multiply(matrices_[first.weight], input(first, op.in[0]), stripe, m0, m1, panel, acc);
     bias(first, acc, count);
     if (glu) {
-      multiply(p.products[1], op.in[0], stripe, m0, m1, panel, up);
+      multiply(matrices_[p.products[1].weight], input(p.products[1], op.in[0]), stripe, m0, m1, panel, up);
       bias(p.products[1], up, count);
       settings_.kernels->glu(static_cast<int>(op.ints[0]), acc, up, count * kLanes, static_cast<float>(op.reals[0]),
                              static_cast<float>(op.reals[1]), acc);

@@ -42,20 +42,10 @@ void Exec::run_row(const RowOp& r, std::uint32_t row, std::uint32_t thread) cons
       for (std::size_t i = 0; i < inputs.size(); ++i) y[i] = x[inputs[i]];
       return;
     }
-    case RowKind::rope_table: {
-      const std::uint64_t half = plan_.weights[r.weight].vector_size / 2;
-      const float* table = vector(r.weight);
-      float* y = reinterpret_cast<float*>(buffer(r.buffer)) + static_cast<std::size_t>(row) * 2 * half;
-      for (std::uint64_t i = 0; i < half; ++i) {
-        const float axis = table[half + i];
-        const std::uint32_t which = axis > 0 && axis < static_cast<float>(batch_.n_axes) ? static_cast<std::uint32_t>(axis) : 0;
-        const std::int32_t position = batch_.positions[static_cast<std::size_t>(which) * batch_.n_tokens + row];
-        const double angle = static_cast<double>(position) * static_cast<double>(table[i]);
-        y[i] = static_cast<float>(std::cos(angle) * static_cast<double>(r.magnitude));
-        y[half + i] = static_cast<float>(std::sin(angle) * static_cast<double>(r.magnitude));
-      }
-      return;
-    }
+    case RowKind::rope_table:
+      return rope_table_row(r, row);
+    case RowKind::pack_kv:
+      return pack_row(r, row);
     case RowKind::copy_out: {
       const mekik_tensor& t = program_.tensor(r.x);
       float* to = program_.name(r.x) == "logits" ? batch_.logits : batch_.hidden;
@@ -66,99 +56,61 @@ void Exec::run_row(const RowOp& r, std::uint32_t row, std::uint32_t thread) cons
   }
 }
 
-void Exec::embed_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
-  const Matrix& m = matrices_[op.in[1]];
-  float* y = view(op.out[0]).row(row);
-  const bool tokens = program_.tensor(op.in[0]).role == MEKIK_ROLE_INPUT;
-  if (tokens && batch_.embed_rows != nullptr && batch_.embed_rows[row] >= 0) {
-    std::memcpy(y, batch_.embeds + static_cast<std::size_t>(batch_.embed_rows[row]) * m.k, m.k * sizeof(float));
-    return;
-  }
-  std::uint32_t id;
-  if (tokens) id = static_cast<std::uint32_t>(batch_.token_ids[row]);
-  else std::memcpy(&id, view(op.in[0]).row(row), sizeof id);
-  const std::uint32_t lane = id % kLanes;
-  const std::uint8_t* stripe = m.data + id / kLanes * m.stripe_bytes;
-  const std::vector<std::uint32_t>& inputs = plan_.weights[op.in[1]].layout.inputs;
-  float* panel = scratch(thread);
-  for (std::uint32_t k = 0; k < m.k; k += kPanelColumns) {
-    const std::uint32_t end = std::min(m.k, k + kPanelColumns);
-    settings_.kernels->decode(m, stripe, k, end, panel);
-    for (std::uint32_t j = k; j < end; ++j) y[inputs.empty() ? j : inputs[j]] = panel[(j - k) * kLanes + lane];
+void Exec::rope_table_row(const RowOp& r, std::uint32_t row) const {
+  const std::uint64_t half = plan_.weights[r.weight].vector_size / 2;
+  const float* table = vector(r.weight);
+  float* y = reinterpret_cast<float*>(buffer(r.buffer)) + static_cast<std::size_t>(row) * 2 * half;
+  for (std::uint64_t i = 0; i < half; ++i) {
+    const float axis = table[half + i];
+    const std::uint32_t which = axis > 0 && axis < static_cast<float>(batch_.n_axes) ? static_cast<std::uint32_t>(axis) : 0;
+    const std::int32_t position = batch_.positions[static_cast<std::size_t>(which) * batch_.n_tokens + row];
+    const double angle = static_cast<double>(position) * static_cast<double>(table[i]);
+    y[i] = static_cast<float>(std::cos(angle) * static_cast<double>(r.magnitude));
+    y[half + i] = static_cast<float>(std::sin(angle) * static_cast<double>(r.magnitude));
   }
 }
 
-void Exec::append_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
-  const StatePlan& s = plan_.states[op.in[2]];
-  const std::uint32_t group = program_.tensor(op.in[2]).group, seq = seq_of_[row];
-  const std::uint32_t at = static_cast<std::uint32_t>(batch_.context_len[seq]) + row - static_cast<std::uint32_t>(batch_.seq_start[seq]);
-  const std::int32_t id = batch_.blocks[group][static_cast<std::size_t>(seq) * batch_.max_blocks + at / limits_.block_tokens];
-  std::uint8_t* block = pools_[group].data() + static_cast<std::uint64_t>(id) * plan_.block_bytes[group] + s.offset;
-  const std::uint32_t t = at % limits_.block_tokens;
-  const std::size_t e = num_bytes(s.num);
-  const float *k = view(op.in[0]).row(row), *v = view(op.in[1]).row(row);
-  float* rounded = scratch(thread);
-  for (std::uint32_t h = 0; h < s.heads; ++h) {
-    settings_.kernels->cast(s.num, k + static_cast<std::size_t>(h) * s.d, s.d, rounded);
-    std::uint8_t* kb = block + h * s.k_head;
-    if (!plan_.lanes) {
-      std::memcpy(kb + static_cast<std::size_t>(t) * s.d * e, rounded, s.d * e);
-    } else if (e == 2) {
-      auto* to = reinterpret_cast<std::uint16_t*>(kb) + static_cast<std::size_t>(t / 16) * s.d * 16 + t % 16;
-      const auto* from = reinterpret_cast<const std::uint16_t*>(rounded);
-      for (std::uint32_t i = 0; i < s.d; ++i) to[static_cast<std::size_t>(i) * 16] = from[i];
-    } else {
-      auto* to = reinterpret_cast<float*>(kb) + static_cast<std::size_t>(t / 16) * s.d * 16 + t % 16;
-      for (std::uint32_t i = 0; i < s.d; ++i) to[static_cast<std::size_t>(i) * 16] = rounded[i];
+// Rows that are not made of one row of their first operand; false: it is none of them.
+bool Exec::run_special_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
+  switch (op.code) {
+    case op::embed:
+      embed_row(op, row, thread);
+      return true;
+    case op::embed_mix:
+      mix_row(op, row, thread);
+      return true;
+    case op::kv_append:
+      append_row(op, row, thread);
+      return true;
+    case op::mla_append:
+      append_latent_row(op, row, thread);
+      return true;
+    case op::put_rows:
+      put_row(op, row);
+      return true;
+    case op::pool:
+      pool_row(op, row);
+      return true;
+    case op::moe_route:
+      route_row(op, row, thread);
+      return true;
+    case op::moe_combine:
+      combine_row(op, row, thread);
+      return true;
+    case op::take_rows: {
+      float* y = view(op.out[0]).row(row);
+      const std::uint64_t n = row_size(program_.tensor(op.out[0]));
+      if (y != nullptr) std::memcpy(y, view(op.in[0]).row(static_cast<std::size_t>(batch_.rows[row])), n * sizeof(float));
+      return true;
     }
-    std::uint8_t* vb = block + s.v_offset + h * s.v_head + static_cast<std::size_t>(t) * s.dvp * e;
-    settings_.kernels->cast(s.num, v + static_cast<std::size_t>(h) * s.dv, s.dv, vb);
-    std::memset(vb + s.dv * e, 0, (s.dvp - s.dv) * e);
+    default:
+      return false;
   }
-}
-
-void Exec::put_row(const mekik_op& op, std::uint32_t row) const {
-  const std::uint64_t n = row_size(program_.tensor(op.out[0]));
-  float* y = view(op.out[0]).row(row);
-  std::memcpy(y, view(op.in[0]).row(row), n * sizeof(float));
-  if (op.in[1] == kNone) return;
-  for (std::uint32_t r = first_put_[row]; r != kNone; r = next_put_[r]) {
-    const float* from = view(op.in[1]).row(r);
-    if (op.ints[0] != 0) settings_.kernels->add(y, from, false, static_cast<std::uint32_t>(n), y);
-    else std::memcpy(y, from, n * sizeof(float));
-  }
-}
-
-void Exec::pool_row(const mekik_op& op, std::uint32_t seq) const {
-  const auto n = static_cast<std::uint32_t>(row_size(program_.tensor(op.out[0])));
-  const auto t0 = static_cast<std::uint32_t>(batch_.seq_start[seq]), t1 = static_cast<std::uint32_t>(batch_.seq_start[seq + 1]);
-  float* y = view(op.out[0]).row(seq);
-  std::memcpy(y, view(op.in[0]).row(op.ints[0] == 2 ? t1 - 1 : t0), n * sizeof(float));
-  if (op.ints[0] != 0) return;
-  for (std::uint32_t t = t0 + 1; t < t1; ++t) settings_.kernels->add(y, view(op.in[0]).row(t), false, n, y);
-  const auto count = static_cast<float>(t1 - t0);
-  for (std::uint32_t i = 0; i < n; ++i) y[i] /= count;
 }
 
 void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std::uint32_t thread) const {
   const Kernels& k = *settings_.kernels;
-  switch (op.code) {
-    case op::embed:
-      return embed_row(op, row, thread);
-    case op::kv_append:
-      return append_row(op, row, thread);
-    case op::put_rows:
-      return put_row(op, row);
-    case op::pool:
-      return pool_row(op, row);
-    case op::take_rows: {
-      float* y = view(op.out[0]).row(row);
-      std::memcpy(y, view(op.in[0]).row(static_cast<std::size_t>(batch_.rows[row])), row_size(program_.tensor(op.out[0])) * sizeof(float));
-      return;
-    }
-    default:
-      break;
-  }
+  if (run_special_row(op, row, thread)) return;
   const RowShape shape = row_shape(program_.tensor(op.in[0]));
   const auto n = static_cast<std::uint32_t>(shape.size()), last = static_cast<std::uint32_t>(shape.last);
   const float* x = view(op.in[0]).row(row);

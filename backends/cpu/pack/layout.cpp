@@ -146,8 +146,7 @@ void place(Matrix& m, std::uint32_t n_kept) {
 
 std::string why_not_packed(const mekik_form& f) {
   constexpr std::uint64_t kMost = 1u << 30;
-  if (f.experts > 1) return "stacked experts are not supported by this backend";
-  if (f.n == 0 || f.k == 0 || f.n > kMost || f.k > kMost) return "its shape is outside 1 .. 2^30";
+  if (f.experts == 0 || f.experts > kMost || f.n == 0 || f.k == 0 || f.n > kMost || f.k > kMost) return "its shape is outside 1 .. 2^30";
   if (f.kind == MEKIK_FORM_FLOAT) {
     if (f.kept_num != MEKIK_F32 && f.kept_num != MEKIK_F16 && f.kept_num != MEKIK_BF16)
       return "floats other than F32, F16 and BF16 are not supported";
