@@ -63,10 +63,12 @@ class BatchCheck {
     const bool stateful = program_.raw().n_groups != 0 || layout_.has_slots;
     need(!stateful || b_.context_len != nullptr, "context_len is missing");
     for (std::uint32_t seq = 0; b_.context_len != nullptr && seq < b_.n_seqs; ++seq) need(b_.context_len[seq] >= 0, "a negative context");
-    for (std::uint32_t o = 0; o < program_.n_ops(); ++o)
-      for (std::uint32_t seq = 0;
-           program_.op(o).code == op::pool && program_.op(o).ints[0] != 2 && b_.context_len != nullptr && seq < b_.n_seqs; ++seq)
-        need(b_.context_len[seq] == 0, "pooling needs the whole sequence in one step");
+    for (std::uint32_t o = 0; o < program_.n_ops(); ++o) {
+      const mekik_op& op = program_.op(o);
+      const bool whole = op.code == op::attention_full || op.code == op::attention_near || (op.code == op::pool && op.ints[0] != 2);
+      for (std::uint32_t seq = 0; whole && b_.context_len != nullptr && seq < b_.n_seqs; ++seq)
+        need(b_.context_len[seq] == 0, describe_op(program_, o) + " needs the whole sequence in one step");
+    }
   }
 
   const std::int32_t* input(std::string_view name) const {

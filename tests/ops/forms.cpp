@@ -109,7 +109,7 @@ TestWeight::TestWeight(const std::string& name, std::uint64_t experts, std::uint
     table_ = table_of(name);
     form_.row_step = form_.group_n;
     form_.table_unit = unit_of(name);
-    if (name == "nvfp4") tensor_scale_.assign(experts, 0.37f);
+    for (std::uint64_t e = 0; name == "nvfp4" && e < experts; ++e) tensor_scale_.push_back(0.37f + 0.1f * static_cast<float>(e));
     if (name.starts_with("gptq")) {
       k_perm_.resize(k);
       std::iota(k_perm_.begin(), k_perm_.end(), 0u);

@@ -53,7 +53,7 @@ OpCase near_case(std::int64_t window, double cap, bool more) {
                  {window}, {0.25, cap});
             return {y, 32};
           },
-          2e-5};
+          2e-5, true};
 }
 
 void add_attentions(std::vector<OpCase>& cases) {
@@ -122,13 +122,6 @@ std::vector<OpCase> family_cases() {
                           {random_rows(b, {2, 16}), random_rows(b, {2, 8}), b.noise(64, 16, 0, 0.2f), b.noise(32, 32, 0, 0.2f), state}, {y},
                           {32, 8, 0}, {0.2});
                      return {y, 32};
-                   }});
-  cases.push_back({"attention_full", false, [](ProgramBuilder& b) -> Result {
-                     const Id y = b.temp({kT, 4, 16});
-                     b.op(op::attention_full,
-                          {random_rows(b, {4, 16}), random_rows(b, {2, 16}), random_rows(b, {2, 16}), b.input("segments")}, {y}, {},
-                          {0.25});
-                     return {y, 64};
                    }});
   cases.push_back({"gated_delta, a decay for each channel", false, [](ProgramBuilder& b) -> Result {
                      const Id decay = random_rows(b, {4, 8}, -0.5f, 0.2f), beta = random_rows(b, {4}, 0.4f, 0.1f), y = b.temp({kT, 4, 6});

@@ -132,4 +132,53 @@ void build_experts(ProgramBuilder& b, const std::string& form) {
   head(b, sum, width, form);
 }
 
+void build_mamba(ProgramBuilder& b) {
+  const std::int64_t width = 48, inner = 80, states = 16;
+  const Id x = random_rows(b, {width}), mixed = b.temp({kT, inner}), dt = b.temp({kT, inner}), y = b.temp({kT, inner, 1}),
+           sum = b.temp({kT, width});
+  b.op(op::conv_state,
+       {linear(b, norm(b, x, width), "f32", inner, width, {inner}), b.noise(u(inner), 4, 0, 0.5f), kNone, b.slot({inner, 3})}, {mixed},
+       {1});
+  b.op(op::act, {linear(b, mixed, "f32", inner, inner, {inner})}, {dt}, {9});
+  const Id bc = linear(b, mixed, "f32", 2 * states, inner, {2 * states});
+  b.op(op::ssm_scan,
+       {b.view(mixed, 0, {kT, inner, 1}), dt, b.noise(u(inner), u(states), -1, 0.3f), b.view(bc, 0, {kT, 1, states}),
+        b.view(bc, u(states), {kT, 1, states}), b.noise(1, u(inner), 1, 0.1f), b.slot({inner, 1, states})},
+       {y});
+  b.op(op::add, {x, linear(b, b.view(y, 0, {kT, inner}), "q8_0", width, inner, {width})}, {sum});
+  head(b, sum, width, "f32");
+}
+
+void build_latent(ProgramBuilder& b, const std::string& form, const char* kv) {
+  const std::int64_t width = 64, heads = 4, rank = 64, r = 16, nope = 32, v = 32;
+  const Id x = random_rows(b, {width}), n = norm(b, x, width), positions = b.input("positions"), table = b.rope_table(u(r));
+  const Id q = linear(b, n, "f32", heads * nope, width, {heads, nope}), turn = linear(b, n, "f32", heads * r, width, {heads, r}),
+           latent = linear(b, n, "f32", rank + r, width, {rank + r}), kept = b.temp({kT, rank});
+  const Id turned = b.temp({kT, heads, r}), key = b.temp({kT, 1, r}), y = b.temp({kT, heads, v}), sum = b.temp({kT, width});
+  b.op(op::rope, {turn, table, positions}, {turned}, {r, 1}, {1.0});
+  b.op(op::rope, {b.view(latent, u(rank), {kT, 1, r}), table, positions}, {key}, {r, 1}, {1.0});
+  b.op(op::rms_norm, {b.view(latent, 0, {kT, rank}), b.noise(1, u(rank), 1, 0.1f)}, {kept}, {}, {1e-5});
+  const Id state = b.state(1, rank + r, kv);
+  b.op(op::mla_append, {kept, key, state}, {});
+  b.op(op::mla_attention, {q, turned, b.weight(form, u(heads), u(rank), u(nope)), b.weight(form, u(heads), u(v), u(rank)), state}, {y},
+       {rank, r, 0}, {0.15});
+  b.op(op::add, {x, linear(b, y, form, width, heads * v, {width})}, {sum});
+  head(b, sum, width, form);
+}
+
+void build_encoder(ProgramBuilder& b) {
+  const Llama m;
+  Id x = random_rows(b, {m.width});
+  for (int layer = 0; layer < 2; ++layer) {
+    const Id q = linear(b, x, "q8_0", m.heads * m.dim, m.width, {m.heads, m.dim}),
+             k = linear(b, x, "q8_0", m.kv_heads * m.dim, m.width, {m.kv_heads, m.dim}),
+             v = linear(b, x, "q8_0", m.kv_heads * m.dim, m.width, {m.kv_heads, m.dim}), y = b.temp({kT, m.heads, m.dim}),
+             sum = b.temp({kT, m.width});
+    b.op(op::attention_full, {q, k, v, b.input("segments")}, {y}, {}, {0.25});
+    b.op(op::add, {x, linear(b, y, "q8_0", m.width, m.heads * m.dim, {m.width})}, {sum});
+    x = feed_forward(b, sum, m, "q8_0");
+  }
+  head(b, x, m.width, "f32");
+}
+
 }  // namespace mekik::test

@@ -14,6 +14,7 @@ struct OpCase {
   // Builds the operations; rows of `tokens` come from embeddings. Gives the tensor whose rows are compared and its row size.
   std::function<std::pair<ProgramBuilder::Id, std::int64_t>(ProgramBuilder&)> build;
   double exact_bound = 2e-5;  // of the largest value in the reference's row
+  bool whole = false;         // sequences come in one step each: an operation looks to both sides
 };
 inline constexpr std::int32_t kVocab = 64;  // ids of the tests; the last two rows of every embedding are NaN and infinite
 
@@ -29,6 +30,10 @@ OpCase map_case(std::string name, bool every, std::uint32_t code, std::vector<st
 std::vector<OpCase> basic_cases();
 std::vector<OpCase> composite_cases();
 std::vector<OpCase> family_cases();
+std::vector<OpCase> expert_cases();     // mixtures of experts
+std::vector<OpCase> recurrent_cases();  // slots
+std::vector<OpCase> latent_cases();     // latent attention
+std::vector<OpCase> encoder_cases();
 // linear over one form and shape.
 OpCase linear_case(const std::string& form, std::uint64_t n, std::uint64_t k);
 
@@ -38,5 +43,11 @@ void build_llama(ProgramBuilder& b, const std::string& form, const char* kv, std
 void build_hybrid(ProgramBuilder& b);
 // A router and experts.
 void build_experts(ProgramBuilder& b, const std::string& form);
+// Mamba 1: every channel a head of its own, with decays by column.
+void build_mamba(ProgramBuilder& b);
+// Latent attention with its projections in `form`.
+void build_latent(ProgramBuilder& b, const std::string& form, const char* kv);
+// Two layers that see both sides. Sequences must come whole.
+void build_encoder(ProgramBuilder& b);
 
 }  // namespace mekik::test

@@ -15,14 +15,21 @@ constexpr std::size_t kLength = 19;
 struct Model {
   std::string name;
   std::function<void(ProgramBuilder&)> build;
+  Sizes sizes = {};
 };
 std::vector<Model> models() {
+  const Sizes wide{.block_tokens = 16};
   std::vector<Model> all;
   for (const std::string form : {"f32", "bf16", "q4_0", "q4_1", "q8_0", "q6_k"})
     all.push_back({"llama " + form, [form](ProgramBuilder& b) { build_llama(b, form, "f16", 0); }});
   all.push_back({"llama with a window", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", 5); }});
+  all.push_back({"llama in blocks of 16", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f32", 0); }, wide});
   all.push_back({"hybrid", [](ProgramBuilder& b) { build_hybrid(b); }});
-  all.push_back({"experts", [](ProgramBuilder& b) { build_experts(b, "q4_0"); }});
+  all.push_back({"mamba", [](ProgramBuilder& b) { build_mamba(b); }});
+  for (const std::string form : {"f32", "q4_0", "q6_k"})
+    all.push_back({"experts " + form, [form](ProgramBuilder& b) { build_experts(b, form); }});
+  all.push_back({"latents", [](ProgramBuilder& b) { build_latent(b, "q8_0", "f16"); }});
+  all.push_back({"latents in blocks of 16", [](ProgramBuilder& b) { build_latent(b, "f32", "bf16"); }, wide});
   return all;
 }
 
@@ -63,7 +70,7 @@ void with_models(F&& f) {
       WARN(subject().name() << " does not offer: " << why);
       continue;
     }
-    Session session{subject(), b};
+    Session session{subject(), b, m.sizes};
     session.fill_states(0xFF);  // NaN: whoever reads what was not written shows
     const auto tokens = random_tokens(kLength, 21);
     const auto truth = feed(session, tokens, {});
@@ -154,11 +161,13 @@ TEST_CASE("a second turn after a decoded answer gives the bits of the same text 
 }
 
 TEST_CASE("threads change no bit") {
-  with_models([](Session&, const auto& tokens, const auto& truth, ProgramBuilder& builder) {
+  with_models([](Session& first, const auto& tokens, const auto& truth, ProgramBuilder& builder) {
+    Sizes sizes;
+    sizes.block_tokens = first.limits().block_tokens;
     for (const std::uint32_t threads : {1u, 2u, 3u, 5u}) {
       CAPTURE(threads);
       subject().host().set_threads(threads);
-      Session session{subject(), builder};  // a device of its own: its threads are made when it is opened
+      Session session{subject(), builder, sizes};  // a device of its own: its threads are made when it is opened
       session.fill_states(0xFF);
       CHECK(equal(truth, feed(session, tokens, {5, 6, 7}).data()));
       session.fill_states(0xFF);
@@ -170,23 +179,101 @@ TEST_CASE("threads change no bit") {
 
 TEST_CASE("states moved, read and written back give the same bits") {
   with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
-    if (session.plan().block_bytes[0] == 0) return;
+    if (session.limits().block_tokens != 4) return;
     const std::size_t half = 10;  // within a block of 4
     const std::vector<std::int32_t> first{tokens.begin(), tokens.begin() + half};
     feed(session, first, {});
     const auto& table = session.backend().table();
     std::uint64_t ticket = 0;
-    std::vector<std::uint8_t> bytes(session.plan().block_bytes[0]);
-    REQUIRE(table.state_read(session.exec(), MEKIK_WHAT_BLOCK, 0, 3, bytes.data(), bytes.size(), &ticket) == MEKIK_OK);
-    REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
-    REQUIRE(table.state_write(session.exec(), MEKIK_WHAT_BLOCK, 0, 30, bytes.data(), bytes.size(), &ticket) == MEKIK_OK);
-    // The second block whole, of the third the two rows that are used.
-    const mekik_move moves[] = {{MEKIK_WHAT_BLOCK, 0, 1, 31, 0, 0, 0, 0}, {MEKIK_WHAT_ROWS, 0, 4, 32, 0, 0, 2, 0}};
-    REQUIRE(table.move(session.exec(), moves, 2, sizeof(mekik_move), &ticket) == MEKIK_OK);
-    REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
-    const Part rest{{tokens.begin() + half, tokens.end()}, half, {30, 31, 32, 33, 34}, 2, 2};
+    const auto carry = [&](std::uint32_t what, std::int32_t from, std::int32_t to, std::uint64_t size) {
+      std::vector<std::uint8_t> bytes(size);
+      REQUIRE(table.state_read(session.exec(), what, 0, from, bytes.data(), size, &ticket) == MEKIK_OK);
+      REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
+      REQUIRE(table.state_write(session.exec(), what, 0, to, bytes.data(), size, &ticket) == MEKIK_OK);
+    };
+    const auto move = [&](const std::vector<mekik_move>& moves) {
+      REQUIRE(table.move(session.exec(), moves.data(), static_cast<std::uint32_t>(moves.size()), sizeof(mekik_move), &ticket) == MEKIK_OK);
+      REQUIRE(table.wait(session.exec(), ticket, 1'000'000'000) == MEKIK_OK);
+    };
+    if (session.plan().block_bytes[0] != 0) {
+      carry(MEKIK_WHAT_BLOCK, 3, 30, session.plan().block_bytes[0]);
+      // The second block whole, of the third the two rows that are used.
+      move({{MEKIK_WHAT_BLOCK, 0, 1, 31, 0, 0, 0, 0}, {MEKIK_WHAT_ROWS, 0, 4, 32, 0, 0, 2, 0}});
+    }
+    if (session.plan().slot_bytes != 0) {
+      carry(MEKIK_WHAT_SLOT, 2, 5, session.plan().slot_bytes);
+      move({{MEKIK_WHAT_SLOT, 0, 5, 7, 0, 0, 0, 0}});
+    }
+    const Part rest{{tokens.begin() + half, tokens.end()}, half, {30, 31, 32, 33, 34}, 7, 2};
     CHECK(equal({truth.begin() + static_cast<std::ptrdiff_t>(half * session.width()), truth.end()}, session.step({rest}).data()));
   });
+}
+
+TEST_CASE("a slot may be what one sequence starts from and where another is saved") {
+  with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
+    if (session.plan().slot_bytes == 0) return;
+    const auto upto = [&](std::int32_t n) { return std::vector<std::int32_t>{tokens.begin(), tokens.begin() + n}; };
+    const auto from = [&](std::int32_t n) { return std::vector<std::int32_t>{tokens.begin() + n, tokens.end() - 1}; };
+    session.fill_states(0xFF);
+    session.step({{upto(9), 0, {3, 1, 4, 15, 9}, -1, 2}, {upto(6), 0, {20, 21, 22, 23, 24}, -1, 5}});
+    // Slots change places, and a third sequence is saved nowhere.
+    const auto swapped =
+        session.step({{from(9), 9, {3, 1, 4, 15, 9}, 2, 5}, {from(6), 6, {20, 21, 22, 23, 24}, 5, 2}, {upto(3), 0, {30, 31}, -1, -1}});
+    const std::size_t width = session.width(), n = tokens.size() - 1;
+    CHECK(std::memcmp(swapped.data(), truth.data() + 9 * width, (n - 9) * width * sizeof(float)) == 0);
+    CHECK(std::memcmp(swapped.data() + (n - 9) * width, truth.data() + 6 * width, (n - 6) * width * sizeof(float)) == 0);
+    const auto last = session.step({{{tokens.back()}, static_cast<std::int32_t>(n), {3, 1, 4, 15, 9}, 5, 5},
+                                    {{tokens.back()}, static_cast<std::int32_t>(n), {20, 21, 22, 23, 24}, 2, 2}});
+    CHECK(std::memcmp(last.data(), truth.data() + n * width, width * sizeof(float)) == 0);
+    CHECK(std::memcmp(last.data() + width, truth.data() + n * width, width * sizeof(float)) == 0);
+  });
+}
+
+TEST_CASE("long prompts cut at the edges of tiles give the same bits") {
+  if (!subject().row_invariant()) return;
+  for (const Model& m : models()) {
+    INFO(m.name);
+    ProgramBuilder b{3};
+    m.build(b);
+    std::string why;
+    if (!supports_all(subject(), b, &why)) continue;
+    Session session{subject(), b, {.max_tokens = 160, .max_seqs = 2, .block_tokens = m.sizes.block_tokens, .n_blocks = 48, .n_slots = 4}};
+    const auto tokens = random_tokens(150, 23);
+    std::vector<std::int32_t> blocks(40);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::int32_t>(47 - i);
+    const auto truth = feed(session, tokens, {}, blocks, 1);
+    for (const std::vector<std::size_t>& cuts : std::vector<std::vector<std::size_t>>{{64}, {63, 65}, {1, 127, 128, 129}}) {
+      session.fill_states(0xFF);
+      CHECK(equal(truth, feed(session, tokens, cuts, blocks, 3).data()));
+    }
+  }
+}
+
+TEST_CASE("rows of an encoder do not depend on neighbours or threads") {
+  ProgramBuilder b{3};
+  build_encoder(b);
+  std::string why;
+  if (!subject().row_invariant() || !supports_all(subject(), b, &why)) return;
+  const Sizes sizes{.max_tokens = 256};
+  const auto tokens = random_tokens(70, 21), others = random_tokens(33, 22);
+  std::vector<float> truth;
+  for (const std::uint32_t threads : {1u, 2u, 5u}) {
+    CAPTURE(threads);
+    subject().host().set_threads(threads);
+    Session session{subject(), b, sizes};
+    const auto alone = session.step({{tokens, 0, {}, -1, -1}});
+    if (truth.empty()) truth = alone;
+    CHECK(alone == truth);
+    for (std::size_t place = 0; place < 3; ++place) {
+      CAPTURE(place);
+      std::vector<Part> parts{{others, 0, {}, -1, -1}, {{others.begin(), others.begin() + 17}, 0, {}, -1, -1}};
+      parts[0].tokens[3] = 62, parts[1].tokens[0] = 63;  // NaN and infinities
+      const std::size_t before = place == 0 ? 0 : place == 1 ? 33 : 50;
+      parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(place), {tokens, 0, {}, -1, -1});
+      CHECK(equal(truth, session.step(parts).data() + before * session.width()));
+    }
+  }
+  subject().host().set_threads(2);
 }
 
 }  // namespace mekik::test
