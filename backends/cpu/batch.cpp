@@ -53,6 +53,7 @@ void Exec::check_batch(const mekik_batch& b) const {
   need(n_axes >= 1 && n_axes <= 8, "position axes: 1 to 8 are possible");
   check_sequences(b, program_.raw().n_groups != 0 || plan_.slot_bytes != 0);
   if ((b.uses & MEKIK_USE_EMBEDS) != 0) check_embeds(b);
+  need((b.uses & MEKIK_USE_TYPES) == 0 || b.token_types != nullptr, "TYPES without token_types");
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
     const mekik_tensor& t = program_.tensor(i);
     const std::string_view name = program_.name(i);
@@ -74,7 +75,7 @@ void Exec::check_ids(const mekik_batch& b) const {
   const bool embeds = (b.uses & MEKIK_USE_EMBEDS) != 0;
   for (std::uint32_t o = 0; o < program_.n_ops(); ++o) {
     const mekik_op& op = program_.op(o);
-    const bool whole = op.code == op::attention_full || (op.code == op::pool && op.ints[0] != 2);
+    const bool whole = op.code == op::attention_full || op.code == op::attention_near || (op.code == op::pool && op.ints[0] != 2);
     for (std::uint32_t s = 0; whole && b.context_len != nullptr && s < b.n_seqs; ++s)
       if (b.context_len[s] != 0) throw Error{MEKIK_E_INVALID, describe_op(program_, o) + " needs the whole sequence in one step"};
     if ((op.code != op::embed && op.code != op::embed_mix) || program_.tensor(op.in[0]).role != MEKIK_ROLE_INPUT) continue;
@@ -82,6 +83,7 @@ void Exec::check_ids(const mekik_batch& b) const {
     const std::uint32_t bound = matrices_[op.in[op.code == op::embed ? 1 : 2]].n;
     if (name == "positions") need_below(b.positions, b.n_tokens, bound, "positions");
     if (name == "segments") need_within(b.n_seqs, bound, "segments");
+    if (name == "token_types" && (b.uses & MEKIK_USE_TYPES) != 0) need_below(b.token_types, b.n_tokens, bound, "token_types");
     if (name != "tokens") continue;
     need(b.token_ids != nullptr, "token_ids are missing");
     for (std::uint32_t t = 0; t < b.n_tokens; ++t) {

@@ -100,10 +100,14 @@ class Exec {
   std::uint8_t* stored_row(std::uint32_t state, std::uint32_t row, std::uint32_t& within) const;
   void append_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   void append_latent_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
+  void position_scale_row(const mekik_op& op, std::uint32_t row) const;
   void pool_row(const mekik_op& op, std::uint32_t row) const;
   void put_row(const mekik_op& op, std::uint32_t row) const;
   // ops/route.cpp
   void route_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
+  void mixer_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
+  void scale_choice_row(const mekik_op& op, std::uint32_t row) const;
+  void spread_row(const mekik_op& op, std::uint32_t row) const;
   void combine_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   // ops/linear.cpp
   void run_linear(const PhasePlan& p, std::uint32_t task, std::uint32_t thread) const;

@@ -192,7 +192,8 @@ void Planner::add_row(std::uint32_t o) {
   }
   phase().rows.push_back(row);
   const std::uint64_t size = op.n_out != 0 ? row_size(program_.tensor(op.out[0])) : row_size(program_.tensor(op.in[2]));
-  if (op.code == op::moe_route) phase().row_cost += row_size(program_.tensor(op.in[0])) * (2 + static_cast<std::uint64_t>(op.ints[0]));
+  if (op.code == op::moe_route || op.code == op::moe_route_mixer)
+    phase().row_cost += row_size(program_.tensor(op.in[0])) * (2 + static_cast<std::uint64_t>(op.ints[0]));
   else if (op.code == op::moe_combine) phase().row_cost += row_size(program_.tensor(op.in[0]));
   else phase().row_cost += table != kNone ? times(16 * row_size(program_.tensor(op.in[0])), size) : size;
   for (std::uint32_t i = 0; i < op.n_out; ++i) write(op.out[i], o);
@@ -231,8 +232,10 @@ void Planner::add(std::uint32_t o) {
     case op::linear_glu:
       return add_linear(o);
     case op::attention:
+    case op::attention_chunk:
       return add_attention(o);
     case op::attention_full:
+    case op::attention_near:
       return add_full(o);
     case op::conv_state:
     case op::ssm_scan:

@@ -16,7 +16,7 @@
 
 namespace mekik::cpu {
 
-inline constexpr std::uint64_t kUses = MEKIK_USE_EMBEDS | MEKIK_USE_AXES | MEKIK_USE_HIDDEN | MEKIK_USE_STATE_OUT;
+inline constexpr std::uint64_t kUses = MEKIK_USE_EMBEDS | MEKIK_USE_AXES | MEKIK_USE_HIDDEN | MEKIK_USE_STATE_OUT | MEKIK_USE_TYPES;
 inline constexpr std::uint32_t kColumnChunk = 64;    // columns of one pass over a stripe
 inline constexpr std::uint32_t kPanelColumns = 256;  // k of a decoded panel
 inline constexpr std::uint32_t kIntPass = 64;        // blocks of one pass, so that a stripe's codes stay in L1

@@ -24,6 +24,7 @@ void Planner::add_full(std::uint32_t o) {
   open(PhasePlan::Kind::full, MEKIK_DIM_TOKENS, o).buffer = kv;
   use_buffer(kv);
   read(op.in[0], o);
+  for (std::uint32_t i = 4; i < op.n_in; ++i) use_vector(op.in[i]);  // sinks and slopes of attention_near
   write(op.out[0], o);
 }
 

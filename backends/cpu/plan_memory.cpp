@@ -119,8 +119,8 @@ void Planner::count_scratch() {
     const mekik_op& op = program_.op(o);
     const auto row = [&](std::uint32_t i) { return row_size(program_.tensor(op.in[i])); };
     if (op.code == op::kv_append || op.code == op::mla_append) floats = std::max<std::uint64_t>(floats, row(2) + 64);
-    if (op.code == op::moe_route) floats = std::max<std::uint64_t>(floats, 4 * row(0));
-    if (op.code == op::moe_combine) floats = std::max<std::uint64_t>(floats, 16 * (row(1) + 1));
+    if (op.code == op::moe_route || op.code == op::moe_route_mixer) floats = std::max<std::uint64_t>(floats, 4 * row(0));
+    if (op.code == op::moe_combine) floats = std::max<std::uint64_t>(floats, 17 * (row(0) / row_size(program_.tensor(op.out[0])) + 1));
   }
   plan_.scratch_bytes = times(round_up(floats * sizeof(float), 128), settings_.threads);
   plan_.batch_bytes = round_up(times(limits_.max_tokens, 2 * sizeof(std::uint32_t)) + times(limits_.max_rows, sizeof(std::uint32_t)) +

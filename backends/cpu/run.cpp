@@ -14,6 +14,7 @@ void Exec::bind(const mekik_batch& b) {
   if ((b.uses & MEKIK_USE_AXES) == 0) batch_.n_axes = 1;
   if ((b.uses & MEKIK_USE_EMBEDS) == 0) batch_.embed_rows = nullptr;
   if ((b.uses & MEKIK_USE_HIDDEN) == 0) batch_.hidden = nullptr;
+  if ((b.uses & MEKIK_USE_TYPES) == 0) batch_.token_types = nullptr;
   for (std::uint32_t s = 0; s < b.n_seqs; ++s)
     for (std::int32_t t = b.seq_start[s]; t < b.seq_start[s + 1]; ++t) seq_of_[t] = s;
   for (const std::uint32_t i : bound_) {

@@ -57,8 +57,8 @@ OpCase near_case(std::int64_t window, double cap, bool more) {
 }
 
 void add_attentions(std::vector<OpCase>& cases) {
-  for (const std::int64_t chunk : {1, 3, 4}) cases.push_back(chunk_case(chunk, chunk == 3 ? 2.5 : 0, chunk == 4));
-  for (const std::int64_t window : {0, 1, 3}) cases.push_back(near_case(window, window == 3 ? 2.5 : 0, window != 1));
+  for (const std::int64_t chunk : {1, 3, 4, 100}) cases.push_back(chunk_case(chunk, chunk == 3 ? 2.5 : 0, chunk == 4));
+  for (const std::int64_t window : {0, 1, 3, 40}) cases.push_back(near_case(window, window == 3 ? 2.5 : 0, window != 1));
   cases.push_back({"two attentions of one state", false,
                    [](ProgramBuilder& b) -> Result {
                      const Id k = random_rows(b, {2, 16}), v = random_rows(b, {2, 16}), state = b.state(2, 32);

@@ -60,7 +60,8 @@ Id attend(ProgramBuilder& b, Id x, const Llama& m, const std::string& form, cons
   b.op(op::rope, {k, table, positions}, {k2}, {m.dim, 0}, {1.0});
   const Id state = b.state(m.kv_heads, 2 * m.dim, kv);
   b.op(op::kv_append, {k2, v, state}, {});
-  b.op(op::attention, {q2, state, kNone, kNone}, {y}, {m.dim, 1, window}, {1.0 / std::sqrt(static_cast<double>(m.dim)), 0.0});
+  b.op(window < 0 ? op::attention_chunk : op::attention, {q2, state, kNone, kNone}, {y}, {m.dim, 1, std::abs(window)},
+       {1.0 / std::sqrt(static_cast<double>(m.dim)), 0.0});
   const Id o = linear(b, y, form, m.width, m.heads * m.dim, {m.width}), sum = b.temp({kT, m.width});
   b.op(op::add, {x, o}, {sum});
   return sum;

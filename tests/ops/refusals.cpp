@@ -179,6 +179,23 @@ TEST_CASE("operations of families that are not as ops.def says are not supported
   refused("a state of other latents", [&](auto& b) { latent(b, 21, 16, 6); });
   refused("a projection of another rank", [&](auto& b) { latent(b, 20, 15, 6); });
   refused("values of another width", [&](auto& b) { latent(b, 20, 16, 7); });
+  refused("chunks of no rows", [](auto& b) {
+    b.op(op::attention_chunk, {random_rows(b, {2, 8}), b.state(2, 16, "f16"), kNone, kNone}, {b.temp({kT, 2, 8})}, {8, 1, 0}, {1.0, 0.0});
+  });
+  refused("slopes of other heads", [](auto& b) {
+    b.op(op::attention_near,
+         {random_rows(b, {2, 8}), random_rows(b, {2, 8}), random_rows(b, {2, 8}), b.input("segments"), kNone, b.noise(1, 3, 0, 1)},
+         {b.temp({kT, 2, 8})}, {4}, {1.0, 0.0});
+  });
+  refused("a scale of fewer experts", [&](auto& b) {
+    b.op(op::moe_scale, {random_rows(b, {2}), route(b, {2, 0, 1, 1, 0, 0}), b.noise(1, 7, 0, 1)}, {b.temp({kT, 2})});
+  });
+  refused("rows for another number of experts", [](auto& b) {
+    b.op(op::moe_spread, {random_rows(b, {32}), random_rows(b, {2})}, {b.temp({kT, 3, 32})});
+  });
+  refused("a place that is no position", [](auto& b) {
+    b.op(op::position_scale, {random_rows(b, {32}), b.input("tokens")}, {b.temp({kT, 32})}, {0}, {4.0, 0.1});
+  });
   refused("heads that do not divide", [](auto& b) {
     b.op(op::attention_full, {random_rows(b, {3, 8}), random_rows(b, {2, 8}), random_rows(b, {2, 8}), b.input("segments")},
          {b.temp({kT, 3, 8})}, {}, {1.0});

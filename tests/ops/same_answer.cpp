@@ -23,6 +23,7 @@ std::vector<Model> models() {
   for (const std::string form : {"f32", "bf16", "q4_0", "q4_1", "q8_0", "q6_k"})
     all.push_back({"llama " + form, [form](ProgramBuilder& b) { build_llama(b, form, "f16", 0); }});
   all.push_back({"llama with a window", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", 5); }});
+  all.push_back({"llama with chunks", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", -6); }});
   all.push_back({"llama in blocks of 16", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f32", 0); }, wide});
   all.push_back({"hybrid", [](ProgramBuilder& b) { build_hybrid(b); }});
   all.push_back({"mamba", [](ProgramBuilder& b) { build_mamba(b); }});

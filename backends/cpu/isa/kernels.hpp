@@ -108,8 +108,8 @@ struct Attention {
   std::size_t q_stride = 0, out_stride = 0;
   std::uint32_t row0 = 0, row1 = 0, context = 0, length = 0;   // row r is position context + r; length: stored positions after the step
   std::uint32_t head0 = 0, heads = 0, d = 0, dv = 0, dvp = 0;  // heads of this kv head; dvp: dv rounded up to 16
-  bool causal = true;
-  std::uint64_t window = 0;
+  bool causal = true, near = false;                            // near: windows and slopes count distances, to both sides
+  std::uint64_t window = 0, chunk = 0;
   float scale = 1, softcap = 0;
   const float *sinks = nullptr, *slopes = nullptr;  // by head
   Num kv = Num::f16;
@@ -184,6 +184,7 @@ struct Kernels {
   void (*rms_norm)(const float* x, const float* w, std::uint32_t n, float eps, float* y);
   void (*layer_norm)(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y);
   void (*l2_norm)(const float* x, std::uint32_t n, float eps, float* y);
+  float (*mean)(const float* x, std::uint32_t n);
   void (*softmax)(const float* x, std::uint32_t n, float* y);
   void (*act)(int kind, const float* x, std::uint32_t n, float* y);
   void (*glu)(int kind, const float* g, const float* u, std::uint32_t n, float limit, float alpha, float* y);

@@ -109,6 +109,10 @@ MK_INLINE V::F activate(int kind, V::F x) {
       return tanh(x);
     case 9:
       return softplus(x);
+    case 10:
+      return V::sqrt(x);
+    case 11:
+      return exp(x);
     default:
       return x;
   }

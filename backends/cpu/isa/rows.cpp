@@ -63,20 +63,25 @@ void l2_norm(const float* x, std::uint32_t n, float eps, float* y) {
   scaled(x, nullptr, 1.0F / __builtin_sqrtf(sum_of_squares(x, n) + eps), n, y);
 }
 
-void layer_norm(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y) {
+float mean(const float* x, std::uint32_t n) {
   V::F s = V::zero();
   std::uint32_t i = 0;
   for (; i + 16 <= n; i += 16) s = V::add(s, V::load(x + i));
   if (i < n) s = V::add(s, load_tail(x + i, n - i, 0.0F));
-  const float mean = V::reduce_add(s) / static_cast<float>(n);
-  const V::F m = V::set1(mean);
+  return V::reduce_add(s) / static_cast<float>(n);
+}
+
+void layer_norm(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y) {
+  const float middle = mean(x, n);
+  const V::F m = V::set1(middle);
   V::F q = V::zero();
+  std::uint32_t i;
   for (i = 0; i + 16 <= n; i += 16) {
     const V::F v = V::sub(V::load(x + i), m);
     q = V::fma(v, v, q);
   }
   if (i < n) {
-    const V::F v = V::sub(load_tail(x + i, n - i, mean), m);
+    const V::F v = V::sub(load_tail(x + i, n - i, middle), m);
     q = V::fma(v, v, q);
   }
   const V::F by = V::set1(1.0F / __builtin_sqrtf(V::reduce_add(q) / static_cast<float>(n) + eps));
@@ -127,6 +132,10 @@ void act(int kind, const float* x, std::uint32_t n, float* y) {
       return act_of<8>(x, n, y);
     case 9:
       return act_of<9>(x, n, y);
+    case 10:
+      return act_of<10>(x, n, y);
+    case 11:
+      return act_of<11>(x, n, y);
     default:
       return act_of<0>(x, n, y);
   }

@@ -20,6 +20,7 @@ void conv(const float* const* x, const float* w, std::size_t ws, std::uint32_t t
 void quantise(const float* x, std::uint32_t k, const Acts& row);
 void rms_norm(const float* x, const float* w, std::uint32_t n, float eps, float* y);
 void layer_norm(const float* x, const float* w, const float* b, std::uint32_t n, float eps, float* y);
+float mean(const float* x, std::uint32_t n);
 void l2_norm(const float* x, std::uint32_t n, float eps, float* y);
 void softmax(const float* x, std::uint32_t n, float* y);
 void act(int kind, const float* x, std::uint32_t n, float* y);

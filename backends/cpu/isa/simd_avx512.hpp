@@ -34,6 +34,7 @@ struct V {
   MK_INLINE static F sub(F x, F y) { return {_mm512_sub_ps(x.v, y.v)}; }
   MK_INLINE static F mul(F x, F y) { return {_mm512_mul_ps(x.v, y.v)}; }
   MK_INLINE static F div(F x, F y) { return {_mm512_div_ps(x.v, y.v)}; }
+  MK_INLINE static F sqrt(F x) { return {_mm512_sqrt_ps(x.v)}; }
   MK_INLINE static F fma(F x, F y, F z) { return {_mm512_fmadd_ps(x.v, y.v, z.v)}; }
   MK_INLINE static F fnma(F x, F y, F z) { return {_mm512_fnmadd_ps(x.v, y.v, z.v)}; }
   MK_INLINE static F max(F x, F y) { return {_mm512_max_ps(x.v, y.v)}; }

@@ -56,6 +56,9 @@ struct V {
   MK_INLINE static F div(F x, F y) {
     return each<F>([&](int i) { return x.v[i] / y.v[i]; });
   }
+  MK_INLINE static F sqrt(F x) {
+    return each<F>([&](int i) { return __builtin_sqrtf(x.v[i]); });
+  }
   MK_SLOW static F fma(F x, F y, F z) {
     return each<F>([&](int i) { return __builtin_fmaf(x.v[i], y.v[i], z.v[i]); });
   }

@@ -11,8 +11,14 @@ struct Range {
 
 MK_INLINE Range visible(const Attention& a, std::uint32_t row) {
   const std::uint32_t position = a.context + row;
-  const std::uint32_t hi = a.causal ? position + 1 : a.length;
-  const std::uint32_t lo = a.window != 0 && position + 1 > a.window ? static_cast<std::uint32_t>(position + 1 - a.window) : 0;
+  std::uint32_t hi = a.causal ? position + 1 : a.length;
+  std::uint32_t lo = a.window != 0 && position + 1 > a.window ? static_cast<std::uint32_t>(position + 1 - a.window) : 0;
+  if (a.near && a.window != 0 && hi - position > a.window) hi = static_cast<std::uint32_t>(position + a.window);
+  if (a.chunk != 0) {
+    const std::uint64_t first = position / a.chunk * a.chunk;
+    lo = first > lo ? static_cast<std::uint32_t>(first) : lo;
+    hi = first + a.chunk < hi ? static_cast<std::uint32_t>(first + a.chunk) : hi;
+  }
   return {lo, hi};
 }
 
@@ -47,7 +53,8 @@ MK_INLINE void soften(const Attention& a, Vectors& x, std::uint32_t i, std::uint
       alignas(64) float distance[16];
       for (std::uint32_t j = 0; j < 16; ++j)
         distance[j] = static_cast<float>(static_cast<std::int64_t>(t0) + 16 * g + j - static_cast<std::int64_t>(a.context + x.row[i]));
-      v[g] = V::add(v[g], V::mul(V::set1(a.slopes[x.head[i]]), V::load(distance)));
+      const V::F d = V::load(distance);
+      v[g] = V::add(v[g], V::mul(V::set1(a.slopes[x.head[i]]), a.near ? negate(absolute(d)) : d));
     }
     if (!whole) v[g] = V::select(lanes_between(t0 + 16 * g, seen), v[g], V::set1(lowest));
     top = V::max(top, v[g]);

@@ -33,6 +33,7 @@ const Kernels& MK_JOIN(MEKIK_CPU_LEVEL, _kernels)() {
                                  l::rms_norm,
                                  l::layer_norm,
                                  l::l2_norm,
+                                 l::mean,
                                  l::softmax,
                                  l::act,
                                  l::glu,

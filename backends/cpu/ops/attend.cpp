@@ -69,7 +69,7 @@ void Exec::run_attention(const PhasePlan& p, std::uint32_t task, std::uint32_t t
   Attention a = attention_task(heads_of(p), task, view(op.in[0]), out, thread, kv_head, seq);
   in_blocks(a, op.in[1], kv_head, seq);
   a.causal = op.ints[1] != 0;
-  a.window = static_cast<std::uint64_t>(op.ints[2]);
+  (op.code == op::attention_chunk ? a.chunk : a.window) = static_cast<std::uint64_t>(op.ints[2]);
   a.scale = static_cast<float>(op.reals[0]);
   a.softcap = static_cast<float>(op.reals[1]);
   a.sinks = vector(op.in[2]);
@@ -126,6 +126,13 @@ void Exec::run_full(const PhasePlan& p, std::uint32_t task, std::uint32_t thread
   a.dvp = static_cast<std::uint32_t>(round_up(v.last, 16));
   a.causal = false;
   a.scale = static_cast<float>(op.reals[0]);
+  if (op.code == op::attention_near) {
+    a.near = true;
+    a.window = static_cast<std::uint64_t>(op.ints[0]);
+    a.softcap = static_cast<float>(op.reals[1]);
+    a.sinks = vector(op.in[4]);
+    a.slopes = vector(op.in[5]);
+  }
   a.kv = Num::f32;
   a.base = buffer(p.buffer);
   a.table = &kOneBlock;

@@ -13,7 +13,8 @@ std::uint32_t Exec::id_of(std::uint32_t ids, std::uint32_t row, std::uint32_t i)
     const std::string_view name = program_.name(ids);
     if (name == "tokens") return static_cast<std::uint32_t>(batch_.token_ids[row]);
     if (name == "positions") return static_cast<std::uint32_t>(batch_.positions[row]);
-    return name == "segments" ? seq_of_[row] : 0;  // a batch has one type of token
+    if (name == "segments") return seq_of_[row];
+    return batch_.token_types != nullptr ? static_cast<std::uint32_t>(batch_.token_types[row]) : 0;
   }
   std::uint32_t id;
   std::memcpy(&id, view(ids).row(row) + i, sizeof id);

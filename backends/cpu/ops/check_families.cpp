@@ -12,7 +12,7 @@ void check_route(const Checker& c) {
   const std::int64_t* o = c.op.ints;
   const auto experts = static_cast<std::int64_t>(logits.size());
   need(o[0] >= 1 && o[0] <= experts, "chooses " + std::to_string(o[0]) + " of " + std::to_string(experts) + " experts");
-  need(o[1] >= 0 && o[1] <= 2 && (o[4] == 0 || o[4] == 1) && (o[5] == 0 || o[5] == 1), "an unknown way of scoring");
+  need(o[1] >= 0 && o[1] <= 3 && (o[4] == 0 || o[4] == 1) && (o[5] == 0 || o[5] == 1), "an unknown way of scoring");
   need(o[2] >= 1 && o[3] >= 1 && o[3] <= o[2] && experts % o[2] == 0, "groups that do not divide the experts");
   need(o[2] == 1 || o[0] <= experts / o[2] * o[3], "more experts than the chosen groups have");
   c.vector(1, logits.size());
@@ -33,8 +33,45 @@ void check_experts(const Checker& c) {
 }
 
 void check_combine(const Checker& c) {
-  const RowShape y = c.rows(0), weights = c.rows(1), out = c.out(0);
-  need(y.rows == weights.rows && out.rows == y.rows && y.size() == weights.size() * out.size(), "the result must be [rows][n]");
+  const RowShape y = c.rows(0), out = c.out(0);
+  need(out.rows == y.rows && y.size() % out.size() == 0, "the result must be [rows][n]");
+  if (!c.has(1)) return;
+  const RowShape weights = c.rows(1);
+  need(weights.rows == y.rows && weights.size() * out.size() == y.size(), c.named(1) + " must have a weight for each expert's row");
+}
+
+void check_mixer(const Checker& c) {
+  const RowShape logits = c.rows(0), ids = c.out(0), weights = c.out(1);
+  const std::int64_t top = c.op.ints[0];
+  need(top >= 1 && static_cast<std::uint64_t>(top) <= logits.size() && c.op.reals[0] >= 0, "attributes out of range");
+  need(ids.rows == logits.rows && weights.rows == logits.rows && ids.size() == static_cast<std::uint64_t>(top) &&
+           weights.size() == ids.size(),
+       "the results must be [rows][top]");
+}
+
+void check_moe_scale(const Checker& c) {
+  const RowShape weights = c.rows(0), ids = c.rows(1), y = c.out(0);
+  c.ids(1, c.weight(2).size());
+  need(ids.rows == weights.rows && y.rows == weights.rows && ids.size() == weights.size() && y.size() == weights.size(),
+       "weights, ids and the result must be [rows][top]");
+}
+
+void check_moe_spread(const Checker& c) {
+  const RowShape x = c.rows(0), weights = c.rows(1), y = c.out(0);
+  need(weights.rows == x.rows && y.rows == x.rows && y.size() == weights.size() * x.size(), "the result must be [rows][top][k]");
+}
+
+void check_mean(const Checker& c) {
+  const RowShape x = c.rows(0), y = c.out(0);
+  need(y.rows == x.rows && y.size() == x.outer, "the result must be [rows][..][1]");
+}
+
+void check_position_scale(const Checker& c) {
+  const RowShape x = c.rows(0), y = c.out(0);
+  need(y.rows == x.rows && y.size() == x.size(), "the result does not have the shape of the operand");
+  c.input(1, "positions");
+  need(x.rows == MEKIK_DIM_TOKENS, "only rows of tokens have positions");
+  need((c.op.ints[0] == 0 || c.op.ints[0] == 1) && c.op.reals[0] > 0, "attributes out of range");
 }
 
 void check_latent_append(const Checker& c) {
@@ -84,8 +121,9 @@ void check_delta(const Checker& c) {
   const RowShape q = c.rows(0), k = c.rows(1), v = c.rows(2), decay = c.rows(3), beta = c.rows(4), y = c.out(0);
   need(q.rows == MEKIK_DIM_TOKENS, "only rows of tokens have a state");
   need(k.rows == q.rows && k.outer == q.outer && k.last == q.last && v.rows == q.rows && v.outer % k.outer == 0, "q, k and v do not fit");
-  need(decay.rows == q.rows && decay.size() == v.outer && beta.rows == q.rows && beta.size() == v.outer,
-       "decay and beta must be [tokens][heads of v]");
+  need(decay.rows == q.rows && (decay.size() == v.outer || decay.size() == v.outer * k.last),
+       "decay must be [tokens][heads of v][dk or 1]");
+  need(beta.rows == q.rows && beta.size() == v.outer, "beta must be [tokens][heads of v]");
   need(c.op.ints[0] == 0 || c.op.ints[0] == 1, "unknown spread " + std::to_string(c.op.ints[0]));
   c.slot(5, v.outer * k.last * v.last);
   need(y.rows == v.rows && y.size() == v.size(), "the result must have the shape of v");
@@ -98,6 +136,10 @@ void check_full(const Checker& c) {
            q.outer % k.outer == 0,
        "q, k and v do not fit");
   need(y.rows == q.rows && y.size() == q.outer * v.last, "the result must be [tokens][heads][dv]");
+  if (c.op.code != op::attention_near) return;
+  need(c.op.ints[0] >= 0, "a window below 0");
+  c.vector(4, q.outer);
+  c.vector(5, q.outer);
 }
 
 void check_mix(const Checker& c) {
@@ -122,7 +164,13 @@ constexpr Family kFamilies[] = {{op::moe_route, check_route},
                                 {op::ssm_scan, check_scan},
                                 {op::gated_delta, check_delta},
                                 {op::attention_full, check_full},
-                                {op::embed_mix, check_mix}};
+                                {op::embed_mix, check_mix},
+                                {op::moe_route_mixer, check_mixer},
+                                {op::moe_scale, check_moe_scale},
+                                {op::moe_spread, check_moe_spread},
+                                {op::mean, check_mean},
+                                {op::position_scale, check_position_scale},
+                                {op::attention_near, check_full}};
 
 }  // namespace
 

@@ -59,7 +59,7 @@ void Checker::ids(std::uint32_t i, std::uint64_t bound) const {
     if (maker.in[0] >= program.n_tensors()) continue;
     const mekik_tensor& source = program.tensor(maker.in[0]);
     if (maker.code == op::argmax && last_size(source) <= bound) return;
-    if (maker.code == op::moe_route && row_size(source) <= bound) return;
+    if ((maker.code == op::moe_route || maker.code == op::moe_route_mixer) && row_size(source) <= bound) return;
   }
   need(false, named(i) + " must be an input or what an argmax or a route made, within the rows of the weight");
 }

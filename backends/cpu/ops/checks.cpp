@@ -24,6 +24,7 @@ class Check : private Checker {
       case op::kv_append:
         return append();
       case op::attention:
+      case op::attention_chunk:
         return attention();
       case op::take_rows:
         return take();
@@ -43,7 +44,8 @@ class Check : private Checker {
     const OpRow* row = op_row(op.code);
     need(row != nullptr, "there is no operation " + std::to_string(op.code));
     const bool known = (op.code >= op::embed && op.code <= op::put_rows) || (op.code >= op::glu && op.code <= op::linear_glu) ||
-                       op.code == op::layer_norm || op.code == op::l2_norm || op.code == op::pool || is_family(op.code);
+                       op.code == op::layer_norm || op.code == op::l2_norm || op.code == op::pool || op.code == op::attention_chunk ||
+                       is_family(op.code);
     need(known, "this backend has no kernel for " + std::string{row->name});
     const bool list = op.code == op::linear;
     need(list ? op.n_out > 0 && op.n_in == 1 + 2 * op.n_out : op.n_in == row->min_in && op.n_out == row->n_out,
@@ -92,6 +94,7 @@ class Check : private Checker {
     const RowShape q = rows(0), y = out(0);
     const std::int64_t dv = op.ints[0];
     need(dv > 0 && (op.ints[1] == 0 || op.ints[1] == 1) && op.ints[2] >= 0, "attributes out of range");
+    need(op.code == op::attention || op.ints[2] > 0, "chunks of 0 rows");
     const std::uint64_t heads = state(1);
     need(last_size(in(1)) == q.last + static_cast<std::uint64_t>(dv) && q.outer % heads == 0, "the state does not fit the heads of q");
     need(q.rows == MEKIK_DIM_TOKENS && y.rows == q.rows && y.size() == q.outer * static_cast<std::uint64_t>(dv),
@@ -124,7 +127,8 @@ class Check : private Checker {
     need(y.rows == x.rows && y.size() == x.outer, "the result must have one number for each of the operand's last size");
   }
   void addend(const RowShape& a, std::uint32_t i) const {
-    if (in(i).role == MEKIK_ROLE_WEIGHT) return need(weight(i).size() == a.size(), named(i) + " does not have the row's shape");
+    if (in(i).role == MEKIK_ROLE_WEIGHT)
+      return need(weight(i).size() == a.size() || weight(i).size() == 1, named(i) + " does not have the row's shape");
     const RowShape b = rows(i);
     need(b.rows == a.rows && (b.size() == a.size() || (b.last == 1 && (b.outer == a.outer || b.outer == 1))),
          named(i) + " does not fit the rows");
@@ -154,7 +158,7 @@ class Check : private Checker {
         vector(1, x.last, x.size());
         return vector(2, x.last, x.size());
       case op::act:
-        return kind(op.ints[0], false);
+        return op.ints[0] == 10 || op.ints[0] == 11 ? void() : kind(op.ints[0], false);
       case op::cast:
         return need(op.ints[0] == MEKIK_F32 || op.ints[0] == MEKIK_F16 || op.ints[0] == MEKIK_BF16, "casts to F32, F16 and BF16 only");
       case op::rope:

@@ -70,6 +70,14 @@ void Exec::rope_table_row(const RowOp& r, std::uint32_t row) const {
   }
 }
 
+void Exec::position_scale_row(const mekik_op& op, std::uint32_t row) const {
+  const double steps = std::floor(static_cast<double>(batch_.positions[row] + op.ints[0]) / op.reals[0]);
+  const auto by = static_cast<float>(1 + op.reals[1] * std::log1p(steps));
+  float* y = view(op.out[0]).row(row);
+  const auto n = static_cast<std::uint32_t>(row_size(program_.tensor(op.out[0])));
+  if (y != nullptr) settings_.kernels->scale(view(op.in[0]).row(row), n, by, 0.0F, y);
+}
+
 // Rows that are not made of one row of their first operand; false: it is none of them.
 bool Exec::run_special_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
   switch (op.code) {
@@ -93,6 +101,18 @@ bool Exec::run_special_row(const mekik_op& op, std::uint32_t row, std::uint32_t 
       return true;
     case op::moe_route:
       route_row(op, row, thread);
+      return true;
+    case op::moe_route_mixer:
+      mixer_row(op, row, thread);
+      return true;
+    case op::moe_scale:
+      scale_choice_row(op, row);
+      return true;
+    case op::moe_spread:
+      spread_row(op, row);
+      return true;
+    case op::position_scale:
+      position_scale_row(op, row);
       return true;
     case op::moe_combine:
       combine_row(op, row, thread);
@@ -119,7 +139,7 @@ void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std
   const auto f = [&](std::uint32_t i) { return static_cast<float>(op.reals[i]); };
   const auto combine = [&](void (*kernel)(const float*, const float*, bool, std::uint32_t, float*)) {
     const mekik_tensor& t = program_.tensor(op.in[1]);
-    if (t.role == MEKIK_ROLE_WEIGHT) return kernel(x, vector(op.in[1]), false, n, y);
+    if (t.role == MEKIK_ROLE_WEIGHT) return kernel(x, vector(op.in[1]), plan_.weights[op.in[1]].vector_size == 1, n, y);
     const float* b = view(op.in[1]).row(row);
     const std::uint64_t size = row_size(t);
     if (size == n) return kernel(x, b, false, n, y);
@@ -151,6 +171,9 @@ void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std
       return;
     case op::l2_norm:
       for (std::uint64_t o = 0; o < shape.outer; ++o) k.l2_norm(x + o * last, last, f(0), y + o * last);
+      return;
+    case op::mean:
+      for (std::uint64_t o = 0; o < shape.outer; ++o) y[o] = k.mean(x + o * last, last);
       return;
     case op::softmax:
       for (std::uint64_t o = 0; o < shape.outer; ++o) k.softmax(x + o * last, last, y + o * last);
