@@ -120,11 +120,8 @@ class Exec {
     std::uint32_t expert, begin, end;  // sorted entries
     std::uint32_t size() const { return end - begin; }
   };
-  struct Entry {
-    std::uint32_t row, slot;  // slot: which of the row's choices
-  };
   ExpertRows expert_rows(const PhasePlan& p, std::uint32_t i) const;
-  Entry entry(const PhasePlan& p, std::uint32_t j) const;
+  Groups groups(const PhasePlan& p) const;
   std::uint32_t active_experts(const PhasePlan& p) const;
   void run_group(const PhasePlan& p) const;
   void run_spread(const PhasePlan& p, std::uint32_t task) const;

@@ -101,12 +101,19 @@ struct SlotPlan {
   std::uint64_t offset = 0, floats = 0;  // bytes; numbers, padding included
 };
 
-// A grouping in memory: how many experts have rows and which, where the rows of each begin, and the entries sorted by expert.
+// A grouping in memory: how many experts have rows and which, where the rows of each begin, and the entries sorted by expert: a row, and
+// which of its choices the expert is.
 struct Groups {
-  std::uint32_t *active, *expert, *first, *entry;
-  Groups(std::uint8_t* at, std::uint32_t experts)
-      : active{reinterpret_cast<std::uint32_t*>(at)}, expert{active + 1}, first{expert + experts}, entry{first + experts + 1} {}
-  static std::uint64_t bytes(std::uint64_t experts, std::uint64_t entries) { return (2 * experts + 2 + entries) * sizeof(std::uint32_t); }
+  std::uint32_t *active, *expert, *first, *row, *slot;
+  Groups(std::uint8_t* at, std::uint32_t experts, std::uint64_t entries)
+      : active{reinterpret_cast<std::uint32_t*>(at)},
+        expert{active + 1},
+        first{expert + experts},
+        row{first + experts + 1},
+        slot{row + entries} {}
+  static std::uint64_t bytes(std::uint64_t experts, std::uint64_t entries) {
+    return (2 * experts + 2 + 2 * entries) * sizeof(std::uint32_t);
+  }
 };
 
 struct Plan {

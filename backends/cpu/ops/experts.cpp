@@ -14,33 +14,30 @@ std::uint64_t stripe_cost(std::uint32_t rows) { return 8 + rows; }
 
 }  // namespace
 
-// The rows of expert number i of those that have any, and where entry j of the sorted ones comes from.
-Exec::ExpertRows Exec::expert_rows(const PhasePlan& p, std::uint32_t i) const {
+Groups Exec::groups(const PhasePlan& p) const {
   const Grouping& g = plan_.groupings[p.grouping];
-  if (g.buffer == kNone) {
+  return {buffer(g.buffer), g.experts, plan_.max_rows(p.domain) * g.top};
+}
+
+// The rows of expert number i of those that have any.
+Exec::ExpertRows Exec::expert_rows(const PhasePlan& p, std::uint32_t i) const {
+  if (plan_.groupings[p.grouping].buffer == kNone) {
     const std::uint32_t rows = rows_in(p.domain);
     return {i, i * rows, (i + 1) * rows};
   }
-  const Groups at{buffer(g.buffer), g.experts};
+  const Groups at = groups(p);
   const std::uint32_t e = at.expert[i];
   return {e, at.first[e], at.first[e + 1]};
 }
-Exec::Entry Exec::entry(const PhasePlan& p, std::uint32_t j) const {
-  const Grouping& g = plan_.groupings[p.grouping];
-  const std::uint32_t rows = rows_in(p.domain);
-  if (g.buffer == kNone) return {j % rows, j / rows};
-  const std::uint32_t e = Groups{buffer(g.buffer), g.experts}.entry[j];
-  return {e / g.top, e % g.top};
-}
 std::uint32_t Exec::active_experts(const PhasePlan& p) const {
   const Grouping& g = plan_.groupings[p.grouping];
-  return g.buffer == kNone ? g.experts : *Groups{buffer(g.buffer), g.experts}.active;
+  return g.buffer == kNone ? g.experts : *groups(p).active;
 }
 
 // Sorts the entries by expert, in the order of rows within one.
 void Exec::run_group(const PhasePlan& p) const {
   const Grouping& g = plan_.groupings[p.grouping];
-  const Groups at{buffer(g.buffer), g.experts};
+  const Groups at = groups(p);
   const std::uint32_t rows = rows_in(p.domain);
   const View ids = view(g.ids);
   std::fill(at.first, at.first + g.experts + 1, 0u);
@@ -57,7 +54,11 @@ void Exec::run_group(const PhasePlan& p) const {
     at.first[e + 1] += at.first[e];
   }
   for (std::uint32_t t = 0; t < rows; ++t)
-    for (std::uint32_t i = 0; i < g.top; ++i) at.entry[at.first[id(t, i)]++] = t * g.top + i;
+    for (std::uint32_t i = 0; i < g.top; ++i) {
+      const std::uint32_t j = at.first[id(t, i)]++;
+      at.row[j] = t;
+      at.slot[j] = i;
+    }
   for (std::uint32_t e = g.experts; e > 0; --e) at.first[e] = at.first[e - 1];  // each had moved on to the next
   at.first[0] = 0;
 }
@@ -70,9 +71,11 @@ void Exec::run_spread(const PhasePlan& p, std::uint32_t task) const {
   const View x = p.x != kNone ? view(p.x) : View{reinterpret_cast<float*>(buffer(p.buffer)), std::size_t{g.top} * m.k};
   const bool shared = p.x != kNone && row_size(program_.tensor(p.x)) == m.k;  // every expert of a row sees the same
   const std::vector<std::uint32_t>& inputs = plan_.weights[product.weight].layout.inputs;
+  const std::uint32_t rows = rows_in(p.domain);
+  const bool heads = g.buffer == kNone;
   for (std::uint64_t j = entries * task / tasks; j < entries * (task + 1) / tasks; ++j) {
-    const Entry e = entry(p, static_cast<std::uint32_t>(j));
-    const float* from = x.row(e.row) + (shared ? 0 : std::size_t{e.slot} * m.k);
+    const std::size_t row = heads ? j % rows : groups(p).row[j], slot = heads ? j / rows : groups(p).slot[j];
+    const float* from = x.row(row) + (shared ? 0 : slot * m.k);
     if (product.gathered != kNone) {
       float* to = reinterpret_cast<float*>(buffer(product.gathered)) + j * m.k;
       if (inputs.empty()) std::memcpy(to, from, m.k * sizeof(float));
@@ -143,12 +146,13 @@ void Exec::run_expert_stripe(const PhasePlan& p, const Product& product, const M
   float *acc = scratch(thread), *panel = acc + kColumnChunk * kLanes;
   const Input in{product.acts != kNone ? std::optional{entry_acts(p, product)} : std::nullopt,
                  product.gathered != kNone ? View{reinterpret_cast<float*>(buffer(product.gathered)), w.k} : View{}};
+  const std::optional<Groups> sorted = g.buffer != kNone ? std::optional{groups(p)} : std::nullopt;
   for (std::uint32_t m0 = rows.begin; m0 < rows.end; m0 += kColumnChunk) {
     const std::uint32_t m1 = std::min(rows.end, m0 + kColumnChunk);
     multiply(w, in, stripe, m0, m1, panel, acc);
     for (std::uint32_t m = m0; m < m1; ++m) {
-      const Entry e = entry(p, m);
-      float *to = y.row(e.row) + std::size_t{e.slot} * w.n + n0, *from = acc + (m - m0) * kLanes;
+      const std::size_t row = sorted ? sorted->row[m] : m - rows.begin, slot = sorted ? sorted->slot[m] : rows.expert;
+      float *to = y.row(row) + slot * w.n + n0, *from = acc + (m - m0) * kLanes;
       for (std::uint32_t i = 0; bias != nullptr && i < n; ++i) from[i] += bias[i];
       std::memcpy(to, from, n * sizeof(float));
     }
