@@ -19,27 +19,29 @@ using Id = ProgramBuilder::Id;
 
 std::uint64_t u(std::int64_t n) { return static_cast<std::uint64_t>(n); }
 
-Id rows(ProgramBuilder& b, std::vector<std::int64_t> shape, float mean = 0, float spread = 1) {
+constexpr std::int32_t kFew = 62, kMany = 512;  // tokens that differ: each has a row of its own
+
+Id rows(ProgramBuilder& b, std::vector<std::int64_t> shape, float mean = 0, float spread = 1, std::int32_t different = kFew) {
   std::uint64_t size = 1;
   for (const std::int64_t s : shape) size *= u(s);
   shape.insert(shape.begin(), kT);
   const Id y = b.temp(std::move(shape));
-  b.op(op::embed, {b.input("tokens"), b.noise(64, size, mean, spread)}, {y});
+  b.op(op::embed, {b.input("tokens"), b.noise(u(different), size, mean, spread)}, {y});
   return y;
 }
 
 Id dense(ProgramBuilder& b, const std::string& form, std::int64_t width, std::int64_t ff) {
   const Id y = b.temp({kT, ff}), out = b.temp({kT, width});
-  b.op(op::linear_glu, {rows(b, {width}), b.weight(form, u(ff), u(width)), kNone, b.weight(form, u(ff), u(width)), kNone}, {y}, {1},
-       {0, 0});
+  b.op(op::linear_glu, {rows(b, {width}, 0, 1, kMany), b.weight(form, u(ff), u(width)), kNone, b.weight(form, u(ff), u(width)), kNone}, {y},
+       {1}, {0, 0});
   b.op(op::linear, {y, b.weight(form, u(width), u(ff)), kNone}, {out});
   return out;
 }
 
 Id experts(ProgramBuilder& b, const std::string& form, std::int64_t width, std::int64_t ff, std::int64_t count, std::int64_t top) {
-  const Id x = rows(b, {width}), ids = b.ids({kT, top}), weights = b.temp({kT, top}), gate = b.temp({kT, top, ff}),
+  const Id x = rows(b, {width}, 0, 1, kMany), ids = b.ids({kT, top}), weights = b.temp({kT, top}), gate = b.temp({kT, top, ff}),
            up = b.temp({kT, top, ff}), open = b.temp({kT, top, ff}), down = b.temp({kT, top, width}), out = b.temp({kT, width});
-  b.op(op::moe_route, {rows(b, {count}), kNone}, {ids, weights}, {top, 0, 1, 1, 0, 1}, {1.0});
+  b.op(op::moe_route, {rows(b, {count}, 0, 1, kMany), kNone}, {ids, weights}, {top, 0, 1, 1, 0, 1}, {1.0});
   b.op(op::moe_linear, {x, b.weight(form, u(count), u(ff), u(width)), ids, kNone}, {gate});
   b.op(op::moe_linear, {x, b.weight(form, u(count), u(ff), u(width)), ids, kNone}, {up});
   b.op(op::glu, {gate, up}, {open}, {1}, {0, 0});
@@ -87,7 +89,8 @@ struct Seconds {
 };
 
 // A prompt of 512, and a token after it; layers one after another, so that the caches are as cold as they are in a model.
-Seconds measure(Backend& backend, bool cpu_time, const std::function<Id(ProgramBuilder&)>& build, std::int64_t size, int layers) {
+Seconds measure(Backend& backend, bool cpu_time, const std::function<Id(ProgramBuilder&)>& build, std::int64_t size, int layers,
+                std::int32_t different) {
   ProgramBuilder b;
   Id last = 0;
   for (int i = 0; i < layers; ++i) last = build(b);
@@ -95,7 +98,7 @@ Seconds measure(Backend& backend, bool cpu_time, const std::function<Id(ProgramB
   Session session{backend, b, {.max_tokens = 512, .max_seqs = 2, .block_tokens = 32, .n_blocks = 40, .n_slots = 2}};
   std::vector<std::int32_t> blocks(32), tokens(512);
   for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::int32_t>(i);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 37 % 62);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i) * 37 % different;
   Seconds best{1e9, 1e9};
   const auto run = [&](const std::vector<Part>& parts) {
     const double start = now(cpu_time);
@@ -114,19 +117,23 @@ int main_of(int argc, char** argv) {
   Backend backend{"cpu", settings};
   backend.host().set_threads(threads);
   const bool cpu_time = threads == 1;
-  const auto product = [&](const std::string& name, const std::function<Id(ProgramBuilder&)>& build, double weights, std::int64_t size) {
-    const Seconds s = measure(backend, cpu_time, build, size, 2);
+  const auto product = [&](const std::string& name, const std::function<Id(ProgramBuilder&)>& build, double weights, std::int64_t size,
+                           int layers) {
+    const Seconds s = measure(backend, cpu_time, build, size, layers, kMany);
     std::printf("%-28s %8.1f Gproducts/s prompt %8.1f decode\n", name.c_str(), 512 * weights / s.prompt / 1e9, weights / s.token / 1e9);
   };
   for (const std::string form : {"q4_0", "q8_0", "bf16"}) {
+    const double weights = 3.0 * 1024 * 8 * 512;  // those of 32 experts are four times as many, so that there are fewer such layers
     product(
-        "dense " + form, [&](ProgramBuilder& b) { return dense(b, form, 1024, 8 * 512); }, 3.0 * 1024 * 8 * 512, 1024);
+        "dense " + form, [&](ProgramBuilder& b) { return dense(b, form, 1024, 8 * 512); }, weights, 1024, 8);
     product(
-        "8 of 32 experts " + form, [&](ProgramBuilder& b) { return experts(b, form, 1024, 512, 32, 8); }, 3.0 * 1024 * 8 * 512, 1024);
+        "8 of 32 experts " + form, [&](ProgramBuilder& b) { return experts(b, form, 1024, 512, 32, 8); }, weights, 1024, 2);
+    product(
+        "8 of 8 experts " + form, [&](ProgramBuilder& b) { return experts(b, form, 1024, 512, 8, 8); }, weights, 1024, 8);
   }
   const auto state = [&](const std::string& name, const std::function<Id(ProgramBuilder&)>& build, double numbers, std::int64_t size,
                          int layers) {
-    const Seconds s = measure(backend, cpu_time, build, size, layers);
+    const Seconds s = measure(backend, cpu_time, build, size, layers, kFew);
     std::printf("%-28s %8.0f tokens/s prompt %8.2f GB/s decode, %.1f us\n", name.c_str(), 512 / s.prompt, 8 * numbers / s.token / 1e9,
                 1e6 * s.token);
   };
