@@ -36,7 +36,6 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
     pools_.emplace_back(times(plan_.block_bytes[g], limits.n_blocks[g]), "kv");  // zeroed: what no token has filled yet is multiplied by 0
   }
   slots_ = Arena{times(plan_.slot_bytes, limits.n_slots), "states"};
-  if (slots_.data() != nullptr) std::memset(slots_.data(), 0, plan_.slot_bytes * limits.n_slots);
   writer_.assign(limits.n_slots, -1);
   const std::uint32_t n = program_.n_tensors();
   expert_scales_.resize(n);

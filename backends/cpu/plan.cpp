@@ -114,7 +114,7 @@ void Planner::prepare(std::uint32_t x, Product& p) {
   if (!w.layout.inputs.empty()) p.gathered = gathered(x, p.weight);
   if (!integer(m)) return;
   for (const Prepared& q : quantised_)
-    if (q.x == x && same_inputs(q.weight, p.weight)) {
+    if (q.x == x && same_acts(q.weight, p.weight)) {
       p.acts = q.buffer;
       return;
     }

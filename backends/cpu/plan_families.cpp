@@ -77,7 +77,7 @@ void Planner::spread(std::uint32_t x, std::uint32_t source, std::uint32_t groupi
   const Matrix& m = plan_.weights[p.weight].layout.matrix;
   const bool acts = integer(m), permuted = !plan_.weights[p.weight].layout.inputs.empty();
   for (const Spread& s : spreads_) {
-    if (x == kNone || s.x != x || s.grouping != grouping || (s.product.acts != kNone) != acts || !same_inputs(s.product.weight, p.weight))
+    if (x == kNone || s.x != x || s.grouping != grouping || (s.product.acts != kNone) != acts || !same_acts(s.product.weight, p.weight))
       continue;
     p.acts = s.product.acts;
     p.gathered = s.product.gathered;

@@ -69,6 +69,9 @@ class Planner {
   void use_columns(std::uint32_t tensor) { plan_.weights[tensor].columns = true; }
   const WeightPlan& matrix(std::uint32_t tensor, std::uint64_t experts = 1);
   bool integer(const Matrix& m) const { return !settings_.exact && m.integer && settings_.kernels->int_gemm(m) != nullptr; }
+  bool same_acts(std::uint32_t a, std::uint32_t b) const {
+    return same_inputs(a, b) && plan_.weights[a].layout.matrix.act_outlier == plan_.weights[b].layout.matrix.act_outlier;
+  }
   bool same_inputs(std::uint32_t a, std::uint32_t b) const { return plan_.weights[a].layout.inputs == plan_.weights[b].layout.inputs; }
 
   struct Prepared {  // acts, or gathered floats, of tensor x in the order of inputs of `weight`

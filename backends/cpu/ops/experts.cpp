@@ -82,7 +82,10 @@ void Exec::run_spread(const PhasePlan& p, std::uint32_t task) const {
       for (std::size_t i = 0; i < inputs.size(); ++i) to[i] = from[inputs[i]];
       from = to;
     }
-    if (product.acts != kNone) settings_.kernels->quantise(from, m.k, entry_acts(p, product).row(j));
+    if (product.acts == kNone) continue;
+    Acts acts = entry_acts(p, product).row(j);
+    acts.outlier = m.act_outlier;
+    settings_.kernels->quantise(from, m.k, acts);
   }
 }
 
