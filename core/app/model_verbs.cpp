@@ -18,6 +18,8 @@ const char* num_name(std::uint32_t num) {
   return num < std::size(kNames) ? kNames[num] : "?";
 }
 
+std::string type_name(const program::TensorInfo& tensor) { return tensor.scheme.empty() ? num_name(tensor.num) : tensor.scheme; }
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
@@ -51,41 +53,92 @@ int run_check(const Arguments& arguments) {
 
 void print_tensors(const program::ModelMeta& meta) {
   for (const program::TensorInfo& t : meta.tensors)
-    std::printf("  %-44s %-8s %-22s %s\n", t.name.c_str(), t.scheme.empty() ? num_name(t.num) : t.scheme.c_str(),
-                shape_text(t.shape).c_str(), human_bytes(t.bytes).c_str());
+    std::printf("  %-44s %-8s %-22s %s\n", t.name.c_str(), type_name(t).c_str(), shape_text(t.shape).c_str(), human_bytes(t.bytes).c_str());
 }
 
-json::object model_json(const weights::ModelFile& file, bool tensors) {
+struct Contents {
+  std::uint64_t parameters = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> types;  // in the order of the file, with their bytes
+};
+
+Contents contents_of(const program::ModelMeta& meta) {
+  Contents out;
+  for (const program::TensorInfo& t : meta.tensors) {
+    std::uint64_t elements = 1;
+    for (const std::int64_t size : t.shape) elements *= static_cast<std::uint64_t>(size);
+    out.parameters += elements;
+    const std::string type = type_name(t);
+    auto it = std::find_if(out.types.begin(), out.types.end(), [&](const auto& entry) { return entry.first == type; });
+    if (it == out.types.end()) it = out.types.insert(out.types.end(), {type, 0});
+    it->second += t.bytes;
+  }
+  return out;
+}
+
+// What the model takes on this machine: the plan of the pipeline that a model alone means, or why there is none.
+struct Needs {
+  std::unique_ptr<engine::Model> model;
+  std::string why;
+};
+
+Needs needs_of(Session& session, const Arguments& arguments) {
+  Needs needs;
+  try {
+    const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
+    if (pipeline) needs.model = session.open(*pipeline);
+  } catch (const Failure& failure) {
+    needs.why = failure.text.substr(0, failure.text.find_last_not_of('\n') + 1);
+  }
+  return needs;
+}
+
+json::object needs_json(const Needs& needs) {
+  if (needs.model == nullptr) return {{"fits", false}, {"why", needs.why}};
+  const engine::MemoryPlan& plan = needs.model->plan();
+  return {{"fits", true},
+          {"backend", needs.model->pipeline().backend.name},
+          {"weight_bytes", plan.weight_bytes},
+          {"kv", plan.kv},
+          {"kv_bytes_per_token", plan.token_bytes},
+          {"kv_bytes_per_window", plan.window_bytes},
+          {"work_bytes", plan.work_bytes + plan.host_bytes},
+          {"machine_bytes", plan.machine_bytes},
+          {"longest", plan.longest()}};
+}
+
+json::object model_json(Session& session, const Arguments& arguments, const weights::ModelFile& file) {
   const program::ModelMeta& meta = file.meta();
-  json::object out{{"path", meta.path}, {"format", meta.format}, {"bytes", file.file_bytes()}, {"config", meta.config}};
+  const Contents contents = contents_of(meta);
+  json::object types;
+  for (const auto& [type, bytes] : contents.types) types[type] = bytes;
+  json::object out{{"path", meta.path},         {"format", meta.format}, {"bytes", file.file_bytes()}, {"parameters", contents.parameters},
+                   {"types", std::move(types)}, {"config", meta.config}};
+  if (!file.quantization().scheme.empty())
+    out["quantization"] = json::object{{"method", file.quantization().method}, {"scheme", file.quantization().scheme}};
+  const auto built = session.pages().build(meta, {});
+  if (built)
+    out["program"] = json::object{{"page", built->page},
+                                  {"layers", built->layers},
+                                  {"width", built->width},
+                                  {"vocabulary", built->vocab},
+                                  {"context", built->context}};
+  out["needs"] = needs_json(needs_of(session, arguments));
+  if (!arguments.flag("tensors")) return out;
   json::array rows;
   for (const program::TensorInfo& t : meta.tensors)
-    if (tensors)
-      rows.push_back(json::object{{"name", t.name},
-                                  {"type", t.scheme.empty() ? num_name(t.num) : t.scheme},
-                                  {"shape", json::array(t.shape.begin(), t.shape.end())},
-                                  {"bytes", t.bytes}});
-  if (tensors) out["tensors"] = std::move(rows);
+    rows.push_back(
+        json::object{{"name", t.name}, {"type", type_name(t)}, {"shape", json::array(t.shape.begin(), t.shape.end())}, {"bytes", t.bytes}});
+  out["tensors"] = std::move(rows);
   return out;
 }
 
 // The status of the tokenizer, which is looked at after the rest.
 Status print_summary(const weights::ModelFile& file) {
   const program::ModelMeta& meta = file.meta();
-  std::uint64_t parameters = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> types;
-  for (const program::TensorInfo& t : meta.tensors) {
-    std::uint64_t elements = 1;
-    for (const std::int64_t size : t.shape) elements *= static_cast<std::uint64_t>(size);
-    parameters += elements;
-    const std::string type = t.scheme.empty() ? num_name(t.num) : t.scheme;
-    auto it = std::find_if(types.begin(), types.end(), [&](const auto& entry) { return entry.first == type; });
-    if (it == types.end()) it = types.insert(types.end(), {type, 0});
-    it->second += t.bytes;
-  }
+  const Contents contents = contents_of(meta);
   std::printf("%s: %s, %s, %zu tensors, %.1f million parameters\n", meta.path.c_str(), meta.format.c_str(),
-              human_bytes(file.file_bytes()).c_str(), meta.tensors.size(), static_cast<double>(parameters) / 1e6);
-  for (const auto& [type, bytes] : types) std::printf("  %-8s %s\n", type.c_str(), human_bytes(bytes).c_str());
+              human_bytes(file.file_bytes()).c_str(), meta.tensors.size(), static_cast<double>(contents.parameters) / 1e6);
+  for (const auto& [type, bytes] : contents.types) std::printf("  %-8s %s\n", type.c_str(), human_bytes(bytes).c_str());
   if (!file.quantization().scheme.empty())
     std::printf("  quantized by %s: scheme %s\n", file.quantization().method.c_str(), file.quantization().scheme.c_str());
   for (const std::string& note : file.notes()) std::printf("  note: %s\n", note.c_str());
@@ -103,11 +156,29 @@ Status print_summary(const weights::ModelFile& file) {
   return status;
 }
 
+void print_needs(const Needs& needs, std::uint64_t made_for) {
+  if (needs.model == nullptr) {
+    std::printf("  does not run here: %s\n", needs.why.c_str());
+    return;
+  }
+  const engine::MemoryPlan& plan = needs.model->plan();
+  std::printf("  needs %s for weights as the backend %s packs them, %s for work and the program itself\n",
+              human_bytes(plan.weight_bytes).c_str(), needs.model->pipeline().backend.name.c_str(),
+              human_bytes(plan.work_bytes + plan.host_bytes + plan.slot_bytes).c_str());
+  if (plan.token_bytes == 0) return;
+  std::printf("  keys and values: %s a token in %s", human_bytes(plan.token_bytes).c_str(), plan.kv.c_str());
+  if (plan.window_bytes > 0) std::printf(", and %s a sequence in layers with a window", human_bytes(plan.window_bytes).c_str());
+  std::printf("\n  fits: %llu tokens of context in 85%% of this machine's %s; the model was made for %llu\n",
+              static_cast<unsigned long long>(plan.longest()), human_bytes(plan.machine_bytes).c_str(),
+              static_cast<unsigned long long>(made_for));
+  for (const std::string& note : needs.model->notes()) std::printf("  note: %s\n", note.c_str());
+}
+
 int run_model(const Arguments& arguments) {
   Session session;
   const auto file = session.open_file(arguments, arguments.operands[0]);
   if (arguments.flag("json")) {
-    std::puts(json::serialize(model_json(*file, arguments.flag("tensors"))).c_str());
+    std::puts(json::serialize(model_json(session, arguments, *file)).c_str());
     return kSuccess;
   }
   Status tokenizer = print_summary(*file);
@@ -126,6 +197,7 @@ int run_model(const Arguments& arguments) {
               static_cast<unsigned long long>(program.vocab), static_cast<unsigned long long>(program.context));
   for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
   for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
+  if (tokenizer.ok()) print_needs(needs_of(session, arguments), program.context);
   if (arguments.flag("program")) std::fputs(program::to_text(program).c_str(), stdout);
   if (!tokenizer.ok()) throw failed(std::move(tokenizer).in(path));
   return kSuccess;
@@ -178,7 +250,7 @@ const Verb kCheck{"check",
 
 const Verb kModel{"model",
                   "MODEL",
-                  "What is in a model file or folder.",
+                  "What is in a model file or folder, what it needs, and what fits.",
                   "mekik model model.gguf --program",
                   [](po::options_description& o) {
                     o.add_options()                                                              //

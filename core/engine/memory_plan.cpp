@@ -83,6 +83,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.host_bytes = kProcessBytes + vocab_bytes +
                     program::output_size(program) * (std::uint64_t{limits.max_rows} * sizeof(float) + std::uint64_t{kSamplingBytes});
   const auto budget = static_cast<std::uint64_t>(static_cast<double>(plan.machine_bytes) * kMachineShare);
+  plan.budget_bytes = budget;
   const std::uint64_t fixed = plan.total();
   if (fixed >= budget)
     return invalid("the model needs " + human_bytes(fixed) + " without any cache, and 85% of this machine are " + human_bytes(budget) +
@@ -115,6 +116,10 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.max_sequences = pipeline.max_sequences;
   plan.max_batch_tokens = limits.max_tokens;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    if (program.groups[g].window == 0) plan.token_bytes += backend_plan.block_bytes[g] / pipeline.block_tokens;
+    else
+      plan.window_bytes +=
+          std::uint64_t{most_blocks(program.groups[g], context, limits.max_tokens, pipeline)} * backend_plan.block_bytes[g];
     plan.n_blocks = std::max(plan.n_blocks, limits.n_blocks[g]);
     if (program.groups[g].window > 0 && program.groups.size() > 1) continue;
     plan.pool_tokens = std::uint64_t{limits.n_blocks[g]} * pipeline.block_tokens;
@@ -123,6 +128,11 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.context = program.groups.empty() ? context : static_cast<std::uint32_t>(std::min<std::uint64_t>(context, plan.pool_tokens));
   if (program::needs_whole_sequences(program)) plan.context = std::min(plan.context, limits.max_tokens);
   return {};
+}
+
+std::uint64_t MemoryPlan::longest() const {
+  const std::uint64_t taken = total() - kv_bytes + window_bytes;
+  return token_bytes == 0 || taken >= budget_bytes ? 0 : (budget_bytes - taken) / token_bytes;
 }
 
 std::string MemoryPlan::render() const {

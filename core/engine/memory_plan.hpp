@@ -15,20 +15,24 @@ namespace mekik::engine {
 
 // All in bytes, or tokens and counts where the name says so.
 struct MemoryPlan {
-  std::uint64_t file_bytes = 0;       // on disk; no page of it stays resident
-  std::uint64_t weight_bytes = 0;     // packed, on the device
-  std::uint64_t kv_bytes = 0;         // all blocks
-  std::uint64_t slot_bytes = 0;       // recurrent states
-  std::uint64_t work_bytes = 0;       // activations and scratch of the backend
-  std::uint64_t host_bytes = 0;       // of the core: tokenizer, program, logits, the process itself
-  std::uint64_t peak_load_bytes = 0;  // what loading needs beyond the above, for a moment
-  std::uint64_t machine_bytes = 0;
-  std::uint32_t n_blocks = 0;  // of the largest group
+  std::uint64_t file_bytes = 0;                       // on disk; no page of it stays resident
+  std::uint64_t weight_bytes = 0;                     // packed, on the device
+  std::uint64_t kv_bytes = 0;                         // all blocks
+  std::uint64_t slot_bytes = 0;                       // recurrent states
+  std::uint64_t work_bytes = 0;                       // activations and scratch of the backend
+  std::uint64_t host_bytes = 0;                       // of the core: tokenizer, program, logits, the process itself
+  std::uint64_t peak_load_bytes = 0;                  // what loading needs beyond the above, for a moment
+  std::uint64_t machine_bytes = 0, budget_bytes = 0;  // the machine's; what of it may be planned for
+  std::uint64_t token_bytes = 0;                      // of keys and values that one more token of a sequence keeps for good
+  std::uint64_t window_bytes = 0;                     // of one sequence in layers that see a window only, however long it is
+  std::uint32_t n_blocks = 0;                         // of the largest group
   std::uint32_t block_tokens = 0, context = 0, max_sequences = 0, max_batch_tokens = 0;
   std::uint64_t pool_tokens = 0;  // that all sequences together can keep
   std::string kv;                 // the form of keys and values
 
   std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes; }
+  // The longest sequence that fits this machine beside the model, whatever the model was made for; 0: nothing is kept by token.
+  std::uint64_t longest() const;
   std::string render() const;  // a few lines for people
 };
 

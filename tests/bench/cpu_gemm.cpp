@@ -91,6 +91,20 @@ int main(int argc, char** argv) {
                                kernels.mac(num, w.data() + s * 16 * k * cpu::num_bytes(num), 16, k, x.data(), k, m, acc.data(), 16);
                            }) / hz);
   }
+  std::printf("\ndecoding to floats, numbers per cycle:");
+  auto cases = test::float_form_cases();
+  for (auto& c : test::form_cases()) cases.push_back(std::move(c));
+  std::vector<float> panel(256 * 16);
+  for (const auto& c : cases) {
+    if (c.super != 0 && k % c.super != 0) continue;
+    test::RandomForm form{c, 16, k, 1};
+    const test::Packed packed{form};
+    const double each = rate(16.0 * k, [&] {
+      for (std::uint32_t at = 0; at < k; at += 256)
+        kernels.decode(packed.matrix(), packed.matrix().data, at, std::min(at + 256, k), panel.data());
+    });
+    std::printf(" %s %.1f", c.name, each / hz);
+  }
   std::printf("\n%-8s", "quantise");
   const test::Activations a{1, k};
   std::printf("%8.2f numbers per cycle\n", rate(k, [&] { kernels.quantise(x.data(), k, a.all); }) / hz);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the files that compare.py measures: variants.py SMOLLM2_Q4_1.gguf FOLDER
 
-SmolLM2 requantized by llama.cpp's quantizer to Q4_0, Q5_0, Q5_1, Q8_0, F16 and BF16, and a Llama of width 1024 with random weights and
-SmolLM2's tokenizer in Q2_K to Q6_K, whose blocks need rows of 256. Needs numpy, gguf and llama-cpp-python.
+SmolLM2 requantized by llama.cpp's quantizer to Q4_0, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4, F16 and BF16, and a Llama of width 1024 with random
+weights and SmolLM2's tokenizer in Q2_K to Q6_K, IQ4_XS, TQ1_0 and TQ2_0, whose blocks need rows of 256. Needs numpy, gguf and llama-cpp-python.
 """
 import ctypes
 import os
@@ -12,8 +12,8 @@ import gguf
 import llama_cpp
 import numpy as np
 
-LEGACY = {"Q4_0": 2, "Q5_0": 8, "Q5_1": 9, "Q8_0": 7, "F16": 1, "BF16": 32}  # llama_ftype
-K_TYPES = {"Q2_K": 10, "Q3_K": 12, "Q4_K": 15, "Q5_K": 17, "Q6_K": 18}
+LEGACY = {"Q4_0": 2, "Q5_0": 8, "Q5_1": 9, "Q8_0": 7, "IQ4_NL": 25, "MXFP4": 38, "F16": 1, "BF16": 32}  # llama_ftype
+K_TYPES = {"Q2_K": 10, "Q3_K": 12, "Q4_K": 15, "Q5_K": 17, "Q6_K": 18, "IQ4_XS": 30, "TQ1_0": 36, "TQ2_0": 37}
 LAYERS, WIDTH, HEADS, KV_HEADS, FF = 12, 1024, 16, 4, 2816
 
 

@@ -78,7 +78,10 @@ TEST_CASE_METHOD(Fixture, "versions 2 and 3 are read, no others") {
     CHECK(error_of(file.bytes()).find("version " + std::to_string(version)) != std::string::npos);
   }
   file.version = 0x03000000u;
-  CHECK(error_of(file.bytes()).find("big-endian") != std::string::npos);
+  for (const std::string& swapped : {file.bytes(), "FUGG" + good().bytes().substr(4)}) {
+    CHECK(error_of(swapped).find("big-endian") != std::string::npos);
+    CHECK(error_of(swapped).find("gguf_convert_endian.py") != std::string::npos);
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "metadata become JSON, exactly") {
@@ -192,7 +195,10 @@ TEST_CASE_METHOD(Fixture, "wrong tensors are refused by name") {
          f.tensor("t", kF32, {4, 0}, data);
        }},
       {"unknown type 999", [&](GgufBuilder& f) { f.tensor("t", 999, {4}, data); }},
-      {"Q4_0_4_4, which ggml has removed", [&](GgufBuilder& f) { f.tensor("t", 31, {64}, data); }},
+      {"Q4_2, which ggml has removed; convert the model again", [&](GgufBuilder& f) { f.tensor("t", 4, {64}, data); }},
+      {"Q4_0_4_4, which ggml has removed; fetch the file with Q4_0", [&](GgufBuilder& f) { f.tensor("t", 31, {64}, data); }},
+      {"IQ4_NL_8_8, which ggml has removed; fetch the file with IQ4_NL", [&](GgufBuilder& f) { f.tensor("t", 38, {64}, data); }},
+      {"unknown type 43", [&](GgufBuilder& f) { f.tensor("t", 43, {64}, data); }},
       {"rows of 96 values, not a multiple of 256",
        [&](GgufBuilder& f) {
          f.tensor("t", kQ4_K, {96, 256}, data);

@@ -33,7 +33,8 @@ void check_magic(const File& file) {
   file.read(0, head, count);
   const std::string_view start{head, count};
   if (file.is_lfs_pointer()) refuse(file, mekik::loaders::kLfsPointer);
-  if (start.substr(0, 4) == "FUGG") refuse(file, "is a big-endian GGUF file; only little-endian ones are read");
+  if (start.substr(0, 4) == "FUGG")
+    refuse(file, "is a big-endian GGUF file; only little-endian ones are read, convert it with gguf's gguf_convert_endian.py");
   if (start.substr(0, 4) != "GGUF") refuse(file, "is not a GGUF file: it starts with " + shown(start.substr(0, 4)) + ", not \"GGUF\"");
 }
 
@@ -93,9 +94,10 @@ class Tensors {
 
   void set_type(TensorEntry& tensor, std::uint32_t number) {
     const TensorType* type = tensor_type(number);
-    if (type == nullptr) bad(tensor.name, "has the unknown type " + std::to_string(number) + "; a newer program may read it");
-    if (type->block_elems == 0)
-      bad(tensor.name, std::string{"has the type "} + type->name + ", which ggml has removed; convert the model again");
+    if (type == nullptr)
+      bad(tensor.name, "has the unknown type " + std::to_string(number) +
+                           "; a newer program, or the fork of llama.cpp that made the file, may read it: fetch it in another type");
+    if (type->block_elems == 0) bad(tensor.name, std::string{"has the type "} + type->name + ", which ggml has removed; " + type->instead);
     const auto row = static_cast<std::uint64_t>(tensor.shape[tensor.rank - 1]);
     if (row % type->block_elems != 0)
       bad(tensor.name, "has rows of " + std::to_string(row) + " values, not a multiple of " + std::to_string(type->block_elems) +

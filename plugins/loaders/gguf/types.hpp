@@ -12,6 +12,7 @@ struct TensorType {
   std::uint32_t num;          // mekik_num when scheme is nullptr
   std::uint32_t block_elems;  // 0: a type that ggml has removed
   std::uint32_t block_bytes;
+  const char* instead = nullptr;  // of a removed type: what to do
 };
 
 // nullptr: no such type.
