@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.hpp"
 
@@ -56,6 +57,19 @@ std::string model_dtype(const json::value& config) {
     for (const char* key : {"dtype", "torch_dtype"})
       if (std::string found = text_of(at, key); !found.empty()) return found.starts_with("torch.") ? found.substr(6) : found;
   return {};
+}
+
+// Blocks of a GGUF file beside which a scale of the whole tensor lies: of NVFP4 from checkpoints, X.scale of X.weight.
+Quantization scaled_blocks(const program::ModelMeta& meta) {
+  std::unordered_set<std::string> names;
+  for (const program::TensorInfo& tensor : meta.tensors) names.insert(tensor.name);
+  const auto scaled = [&](const program::TensorInfo& tensor) {
+    constexpr std::string_view weight = "weight";
+    return tensor.scheme == "nvfp4" && tensor.name.ends_with(weight) &&
+           names.count(tensor.name.substr(0, tensor.name.size() - weight.size()) + "scale") != 0;
+  };
+  if (std::none_of(meta.tensors.begin(), meta.tensors.end(), scaled)) return {};
+  return {"nvfp4", "NVFP4", {}};
 }
 
 // A plugin's name, or nothing where no plugin can be called so.
@@ -198,8 +212,8 @@ mekik_status Parts::read(void* self, std::uint32_t part, std::uint64_t at, void*
 }
 
 Result<Quantization> find_quantization(const program::ModelMeta& meta) {
+  if (meta.format != "hf") return scaled_blocks(meta);
   Quantization out;
-  if (meta.format != "hf") return out;
   const json::value* found = nullptr;
   for (const json::value* at : {&meta.config, object_at(meta.config, "text_config")})
     for (const char* key : {"quantization_config", "compression_config"})

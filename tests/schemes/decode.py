@@ -1,7 +1,8 @@
 """Every block type, on blocks of any bit pattern: decode() and the decoded form are equal to the bit to the gguf package's decoder."""
+import os
 import sys
 
-from common import TYPES, decode, dequantize, folder, np, same_bits, sizes
+from common import TYPES, decode, dequantize, folder, np, run, same_bits, sizes, write_gguf
 
 ROWS, BLOCKS = 500, 8
 SPECIAL = [0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7E00, 0x7BFF, 0xFBFF, 0x3C00]  # zeros, subnormals, Inf, NaN, largest, 1
@@ -29,6 +30,22 @@ def float_bits(rng, kind):
     return rng.integers(0, np.iinfo(dtype).max, (ROWS, 64), dtype=dtype, endpoint=True).view(np.uint8).reshape(ROWS, -1)
 
 
+def scaled(rng):
+    """NVFP4 with a scale of the tensor beside its blocks, as GGUF files made from checkpoints have it; others in the file stay alone."""
+    blocks, plain = random_blocks(rng, "NVFP4"), random_blocks(rng, "NVFP4")
+    scale, other = np.array([[0.37]], np.float32), np.array([[2, 3, 4, 5]], np.float32)
+    want = [dequantize(blocks, "NVFP4") * scale[0, 0], dequantize(plain, "NVFP4"), other]
+    with folder() as where:
+        path = os.path.join(where, "scaled.gguf")
+        write_gguf(path, [("blk.0.a.weight", "NVFP4", blocks), ("blk.0.b.weight", "NVFP4", plain),
+                          ("blk.0.a.scale", "F32", scale.view(np.uint8)), ("blk.0.a.input_scale", "F32", scale.view(np.uint8)),
+                          ("blk.0.c.scale", "F32", other.view(np.uint8))])
+        run("decode", path, os.path.join(where, "out"))
+        flat = [np.fromfile(os.path.join(where, "out." + way), dtype=np.float32) for way in ("decoded", "factored")]
+    want = np.concatenate([values.ravel() for values in want])
+    return [f"scaled NVFP4: {way} differs" for way, got in zip(("decoded", "factored"), flat) if not same_bits(got, want)]
+
+
 def main():
     rng = np.random.default_rng(20240611)
     tensors = [(f"random.{kind}", kind, random_blocks(rng, kind)) for kind in TYPES]
@@ -41,6 +58,7 @@ def main():
         for (name, _, _), want, (decoded, factored) in zip(tensors, expected, decode(where, tensors)):
             bad += [f"{name}: decode() differs"] * (not same_bits(decoded, want))
             bad += [f"{name}: the decoded form differs"] * (not same_bits(factored, want))
+    bad += scaled(rng)
     sys.exit("\n".join(bad) or 0)
 
 
