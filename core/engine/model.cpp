@@ -28,6 +28,14 @@ program::Task task_of(const std::string& name) {
                             : program::Task::automatic;
 }
 
+// A file's name without its extension; a folder's name as it is, for it may have dots ("model-0.5B").
+std::string name_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return std::filesystem::path{path}.stem().string();
+  const std::filesystem::path folder = std::filesystem::absolute(path, error).lexically_normal();
+  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+}
+
 }  // namespace
 
 struct Model::Impl {
@@ -75,7 +83,7 @@ struct Model::Impl {
 Status Model::Impl::open_file(plugin::Registry& registry) {
   MEKIK_TRY(opened, weights::ModelFile::open(registry, pipeline.model.path, pipeline.model.loader));
   file = std::move(opened);
-  name = pipeline.model.name.empty() ? std::filesystem::path{pipeline.model.path}.stem().string() : pipeline.model.name;
+  name = pipeline.model.name.empty() ? name_of(pipeline.model.path) : pipeline.model.name;
   plan.file_bytes = file->file_bytes();
   return {};
 }
@@ -93,6 +101,7 @@ Status Model::Impl::open_text() {
     if (pair != nullptr && pair->is_string()) file_pair_template = std::string_view{pair->get_string()};
   }
   auto source = file->chat_template();
+  if (!source && source.status().code != Code::invalid) return source.status();
   if (!source) {
     template_status = invalid("the model has no chat template, so it cannot chat; give it plain text instead (/v1/completions, --raw)");
     return {};

@@ -135,7 +135,14 @@ ModelFile::~ModelFile() {
   if (raw_ != nullptr) loader_->close(raw_);
 }
 
-Result<json::value> ModelFile::tokenizer() const { return ask_maybe(*loader_, raw_, meta_.path, "tokenizer"); }
+Result<json::value> ModelFile::tokenizer() const {
+  auto found = ask_maybe(*loader_, raw_, meta_.path, "tokenizer");
+  if (!found.ok()) return found;
+  // How a GGUF file says that it has none.
+  const json::value* kind = json::find(*found, "tokenizer.ggml.model");
+  if (kind != nullptr && (*kind == "no_vocab" || *kind == "none")) return json::value{};
+  return found;
+}
 
 Result<std::string> ModelFile::chat_template() const {
   MEKIK_TRY(found, ask(*loader_, raw_, meta_.path, "template"));
