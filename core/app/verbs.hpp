@@ -6,11 +6,12 @@
 
 namespace mekik::app {
 
-extern const Verb kRun, kChat, kServe, kCheck, kPlugins, kDescribe, kSchema, kModel, kTokenize, kDetokenize, kTemplate, kLogits, kEmbed;
+extern const Verb kRun, kChat, kServe, kCheck, kPlugins, kDescribe, kSchema, kModel, kTokenize, kDetokenize, kTemplate, kLogits, kEmbed,
+    kConvert;
 
 inline const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> all{&kRun,   &kChat,     &kServe,      &kCheck,    &kPlugins, &kDescribe, &kSchema,
-                                            &kModel, &kTokenize, &kDetokenize, &kTemplate, &kLogits,  &kEmbed};
+                                            &kModel, &kTokenize, &kDetokenize, &kTemplate, &kLogits,  &kEmbed,    &kConvert};
   return all;
 }
 

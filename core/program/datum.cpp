@@ -144,6 +144,14 @@ std::string list_function(std::string_view name, const std::vector<Datum>& args,
     std::vector<Datum> marks;
     for (const Datum& item : a.list) marks.push_back(Datum::of(equal(item, args[1])));
     out = Datum::of(std::move(marks));
+  } else if (name == "either") {
+    std::vector<Datum> chosen;
+    for (const Datum& item : a.list) {
+      bool set = false;
+      if (std::string why = truth(item, set); !why.empty()) return why;
+      chosen.push_back(args[set ? 1 : 2]);
+    }
+    out = Datum::of(std::move(chosen));
   } else {  // where
     std::vector<Datum> places;
     for (std::size_t i = 0; i < a.list.size(); ++i) {
@@ -160,9 +168,9 @@ struct Function {
   const char* name;
   std::size_t least, most;
 };
-constexpr Function kFunctions[] = {{"sqrt", 1, 1},    {"log", 1, 1},   {"pow", 2, 2},  {"min", 1, 16},  {"max", 1, 16},
-                                   {"floor", 1, 1},   {"ceil", 1, 1},  {"int", 1, 1},  {"len", 1, 1},   {"index", 2, 2},
-                                   {"largest", 1, 1}, {"range", 1, 2}, {"each", 2, 2}, {"where", 1, 1}, {"first", 2, 2}};
+constexpr Function kFunctions[] = {{"sqrt", 1, 1}, {"log", 1, 1},   {"pow", 2, 2},   {"min", 1, 16},  {"max", 1, 16},    {"floor", 1, 1},
+                                   {"ceil", 1, 1}, {"int", 1, 1},   {"len", 1, 1},   {"index", 2, 2}, {"largest", 1, 1}, {"range", 1, 2},
+                                   {"each", 2, 2}, {"where", 1, 1}, {"first", 2, 2}, {"either", 3, 3}};
 
 const Function* function(std::string_view name) {
   for (const Function& f : kFunctions)

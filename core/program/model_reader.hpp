@@ -91,6 +91,9 @@ class ModelReader {
   }
   // All spellings of a name: prefixes not settled yet give several.
   std::vector<std::string> spell(const NameText& name, std::optional<std::int64_t> layer, const std::string& expert = {});
+  // The one spelling that another format's file gets: the first of each prefix, and the page's first name there.
+  std::string spell_in(std::size_t format, const NameText& name, std::optional<std::int64_t> layer, const std::string& expert);
+  static std::string label(const WeightValue& of);
   // A glob that matches whatever the name may become: for tensors of programs that are not built, and unused tensors.
   std::vector<std::string> glob(const NameText& name, bool evaluate_placeholders);
   const json::value* config_value(const std::string& name);
@@ -98,6 +101,15 @@ class ModelReader {
   std::string close_tensor(const std::string& name) const;
   std::vector<std::string> unknown_config_keys();
   std::vector<std::pair<std::string, Datum>> config_group(const std::string& name);
+
+  // rope_table.cpp
+  struct RopeNumbers;
+  Datum rope_key(const RopeRow& row, std::string_view key);
+  std::vector<std::pair<std::string, Datum>> scaling_group(const std::string& path);
+  std::optional<double> rope_number(const RopeRow& row, std::string_view key);
+  std::optional<std::uint32_t> rope_weight(const RopeRow& row, std::string_view key, std::int64_t dim);
+  void rope_axes(const RopeRow& row, const RopeRequest& request, std::vector<double>& frequencies, std::vector<float>& owners,
+                 TableValue& out);
 
   const PageSpec& page_;
   const ModelMeta& meta_;
@@ -131,16 +143,6 @@ class ModelReader {
   void check_shape(const WeightRow& row, WeightValue& out);
   void compile_value(const Expression& e, const Expr& node, const WeightValue& of, std::vector<ValueStep>& out);
   [[noreturn]] void missing_weight(const std::string& symbol, const WeightRow& row, const WeightValue& of);
-  static std::string label(const WeightValue& of);
-
-  // rope_table.cpp
-  struct RopeNumbers;
-  Datum rope_key(const RopeRow& row, std::string_view key);
-  std::vector<std::pair<std::string, Datum>> scaling_group(const std::string& path);
-  std::optional<double> rope_number(const RopeRow& row, std::string_view key);
-  std::optional<std::uint32_t> rope_weight(const RopeRow& row, std::string_view key, std::int64_t dim);
-  void rope_axes(const RopeRow& row, const RopeRequest& request, std::vector<double>& frequencies, std::vector<float>& owners,
-                 TableValue& out);
 
   std::string arch_;
   std::vector<int> settled_;  // per prefix: the alternative, or -1

@@ -160,6 +160,13 @@ std::vector<std::string> ModelReader::spell(const NameText& name, std::optional<
   return out;
 }
 
+std::string ModelReader::spell_in(std::size_t format, const NameText& name, std::optional<std::int64_t> layer, const std::string& expert) {
+  std::string out = name.text;
+  replace_all(out, "{arch}", page_.matches[format].empty() ? page_.name : page_.matches[format][0]);
+  for (const auto& [symbol, texts] : page_.prefixes) replace_all(out, "{" + symbol + "}", texts[0]);
+  return out.find('{') == std::string::npos ? out : replace_placeholders(name, out, layer, expert);
+}
+
 std::vector<std::string> ModelReader::glob(const NameText& name, bool evaluate_placeholders) {
   if (evaluate_placeholders) return spell(name, std::nullopt, "*");
   NameText simple = name;

@@ -9,6 +9,7 @@
 #include "config/value.hpp"
 #include "program/model_meta.hpp"
 #include "program/program.hpp"
+#include "program/transcript.hpp"
 
 namespace mekik::program {
 
@@ -33,6 +34,9 @@ class Pages {
   // Builds the (not yet folded) program of a model: page found, hyperparameters read, every shape of every layer checked against the
   // tensor headers, unused tensors reported. Touches no weights. Failures: all of them rendered with file, line and column.
   Result<Program> build(const ModelMeta& model, const BuildOptions& options) const;
+  // The same model in `format` ("gguf", "hf"), by the page turned around. What cannot be said there is an error that names it; that both
+  // are one model is checked by building the program of the result, too.
+  Result<Transcript> transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read) const;
 
  private:
   struct Impl;

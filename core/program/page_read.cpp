@@ -83,6 +83,7 @@ class Reader {
   std::vector<Item> items(const Value& list, int depth);
   Item item(const Value& value, int depth);
   ProgramSpec program(const Value& table, std::string name);
+  void convert(const std::string& format, const Value& table, PageSpec& page);
   void programs(const Value& table, PageSpec& page);
   void symbols_once(const PageSpec& page);
 
@@ -177,7 +178,7 @@ WeightSource Reader::source(const Value& value) {
     return out;
   }
   need(value, Kind::table, "where a weight is kept");
-  known_keys(value, "a weight's source", {"from", "scheme", "view", "take", "order", "stack", "join", "axis"});
+  known_keys(value, "a weight's source", {"from", "scheme", "view", "take", "order", "stored", "stack", "join", "axis"});
   const auto expressions = [&](const Value& list, std::string_view what) {
     need(list, Kind::list, what);
     std::vector<Expression> all;
@@ -189,6 +190,7 @@ WeightSource Reader::source(const Value& value) {
     else if (key == "scheme") out.scheme = name(entry).text;
     else if (key == "view") out.view = expressions(entry, "view");
     else if (key == "take") out.take = expressions(entry, "take");
+    else if (key == "stored") out.stored = expressions(entry, "stored");
     else if (key == "stack") out.stack = read_expression(entry);
     else if (key == "axis") {
       need(entry, Kind::integer, "axis");
@@ -309,6 +311,13 @@ ProgramSpec Reader::program(const Value& table, std::string name) {
   return out;
 }
 
+void Reader::convert(const std::string& format, const Value& table, PageSpec& page) {
+  const std::size_t at = format_index(format);
+  if (at == kNoFormat) wrong(table.key_origin, "[convert] has the formats gguf and hf, not " + mekik::quoted(format));
+  need(table, Kind::table, "[convert." + format + "]");
+  for (const auto& [key, value] : table.table) page.convert[at].emplace_back(key, read_expression(value));
+}
+
 void Reader::programs(const Value& table, PageSpec& page) {
   page.main = program(table, "");
   for (const auto& [key, value] : table.table) {
@@ -334,7 +343,7 @@ void Reader::symbols_once(const PageSpec& page) {
 PageSpec Reader::page(const Value& raw) {
   PageSpec out;
   out.origin = raw.origin;
-  known_keys(raw, "a page", {"architecture", "hparams", "rope", "weights", "program", "image"});
+  known_keys(raw, "a page", {"architecture", "hparams", "rope", "weights", "program", "image", "convert"});
   for (const auto& entry : raw.table) {
     const std::string& section = entry.first;
     const Value& table = entry.second;
@@ -351,6 +360,7 @@ PageSpec Reader::page(const Value& raw) {
         if (section == "hparams") out.hparams.emplace_back(symbol, hparam(value));
         if (section == "weights") out.weights.emplace_back(symbol, weight(value));
         if (section == "rope") out.ropes.emplace_back(symbol, rope(symbol, value));
+        if (section == "convert") convert(symbol, value, out);
       });
     }
   }

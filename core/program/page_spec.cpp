@@ -13,7 +13,7 @@ const Row* find_row(const Named<Row>& rows, std::string_view name) {
 
 // How deep tables merge by key below each section: 1, the section itself; 2, the tables in it, too.
 int merge_depth(std::string_view section) {
-  if (section == "rope" || section == "program" || section == "architecture") return 2;
+  if (section == "rope" || section == "program" || section == "architecture" || section == "convert") return 2;
   return 1;
 }
 

@@ -45,6 +45,7 @@ struct WeightSource {
   std::string scheme;
   std::vector<Expression> view, take;  // take: axis, start, count
   std::vector<std::int64_t> order;
+  std::vector<Expression> stored;  // the sizes that the tensor is written with, where its use does not tell
   std::optional<Expression> stack;
   std::vector<WeightSource> join;
   std::optional<std::int64_t> axis;
@@ -110,6 +111,7 @@ struct PageSpec {
   ProgramSpec main;
   std::vector<ProgramSpec> programs;  // [program.NAME]
   bool has_image = false;
+  std::array<Named<Expression>, kFormats.size()> convert;  // keys of a configuration that only other programs read
 
   const HparamRow* hparam(std::string_view symbol) const;
   const WeightRow* weight(std::string_view symbol) const;

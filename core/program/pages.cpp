@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "program/emitter.hpp"
 #include "program/page.hpp"
+#include "program/transcriber.hpp"
 
 namespace mekik::program {
 
@@ -164,31 +165,58 @@ Result<const PageSpec*> find_page(const std::map<std::string, PageSpec>& specs, 
                  mekik::quoted(names[0]) + "; name one in [model] page");
 }
 
+Result<const PageSpec*> find_or_named(const std::map<std::string, PageSpec>& specs, const std::map<std::string, std::string>& broken,
+                                      const ModelMeta& model, const BuildOptions& options) {
+  if (options.page.empty()) return find_page(specs, model, options);
+  if (const auto found = broken.find(options.page); found != broken.end()) return invalid(found->second);
+  const auto named = specs.find(options.page);
+  if (named != specs.end()) return &named->second;
+  std::vector<std::string> names;
+  for (const auto& [name, spec] : specs) names.push_back(name);
+  const auto near = closest(options.page, names);
+  return invalid("there is no architecture page " + mekik::quoted(options.page) +
+                 (near ? "; did you mean " + mekik::quoted(*near) + "?" : ""));
+}
+
 }  // namespace
 
 Result<Program> Pages::build(const ModelMeta& model, const BuildOptions& options) const {
   config::Diagnostics diagnostics;
   try {
-    const PageSpec* spec = nullptr;
-    if (options.page.empty()) {
-      MEKIK_TRY(found, find_page(impl_->specs, model, options));
-      spec = found;
-    } else {
-      if (const auto broken = impl_->broken.find(options.page); broken != impl_->broken.end()) return invalid(broken->second);
-      const auto named = impl_->specs.find(options.page);
-      if (named == impl_->specs.end()) {
-        const auto near = closest(options.page, names());
-        return invalid("there is no architecture page " + mekik::quoted(options.page) +
-                       (near ? "; did you mean " + mekik::quoted(*near) + "?" : ""));
-      }
-      spec = &named->second;
-    }
+    MEKIK_TRY(spec, find_or_named(impl_->specs, impl_->broken, model, options));
     Emitter emitter{*spec, model, options, diagnostics};
     if (std::optional<Program> program = emitter.build()) return std::move(*program);
   } catch (const Mistake& mistake) {
     diagnostics.error(mistake.at, mistake.message, mistake.hint);
   } catch (const Poisoned&) {}
   return rendered(diagnostics).ok() ? internal_error("the program could not be built") : std::move(rendered(diagnostics)).in(model.path);
+}
+
+Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read) const {
+  const std::size_t target = format_index(format);
+  if (target == kNoFormat) return unsupported("models are written as gguf or hf, not as " + mekik::quoted(format));
+  config::Diagnostics diagnostics;
+  try {
+    BuildOptions options;
+    options.outputs.clear();  // the one that the model is for
+    MEKIK_TRY(spec, find_page(impl_->specs, model, options));
+    Transcriber transcriber{*spec, model, options, diagnostics, target, read};
+    if (std::optional<Program> program = transcriber.build()) {
+      Transcript out = transcriber.transcribe(std::move(*program));
+      ModelMeta meta;
+      meta.format = format;
+      meta.config = out.config;
+      meta.path = "as " + format;
+      for (const Transcript::Tensor& tensor : out.tensors) meta.tensors.push_back({tensor.name, "", MEKIK_F32, tensor.shape, 0});
+      options.page = spec->name;
+      MEKIK_TRY(written, build(meta, options));
+      check_same(out.program, written);
+      return out;
+    }
+  } catch (const Mistake& mistake) {
+    diagnostics.error(mistake.at, mistake.message, mistake.hint);
+  } catch (const Poisoned&) {}
+  return rendered(diagnostics).ok() ? internal_error("the model could not be converted") : std::move(rendered(diagnostics)).in(model.path);
 }
 
 }  // namespace mekik::program

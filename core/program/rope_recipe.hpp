@@ -12,6 +12,9 @@
 
 namespace mekik::program {
 
+// Two of the kinds by name; the second divides by wavelength.
+inline constexpr const char *kLongRope = "longrope", *kByWavelength = "llama3";
+
 struct RopeRequest {
   std::int64_t dim = 0;  // even
   double base = 10000;

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 
@@ -125,6 +126,12 @@ def on_model(command, output):
     assert run(shlex.split(command.replace("model.gguf", harness.SMOLLM2)) + ["--max-tokens", "4"]).strip()
 
 
+def convert(command, output):
+    folder = os.path.join(harness.SOURCE, "tests", "models", "tiny", "llama-plain")
+    with tempfile.TemporaryDirectory() as scratch:
+        assert run(shlex.split(command.replace("FOLDER", folder).replace("OUT.gguf", os.path.join(scratch, "out.gguf"))))
+
+
 CHAT = ["mekik", "run", "pipelines/chat.toml", "-p", "Hi"]
 COMMANDS = {
     './demo.sh "Why is the sky blue?"': demo,
@@ -135,6 +142,7 @@ COMMANDS = {
     "mekik plugins": plain,
     "mekik describe backend/cpu": plain,
     "mekik schema": plain,
+    "mekik convert FOLDER --to gguf --type q8_0 -o OUT.gguf": convert,
     "mekik run": shown_only(["mekik", "run", "--help"]),
     "mekik run ... --print-config": shown_only([*CHAT, "--print-config"]),
     'mekik run model.gguf -p "Hi"': on_model,

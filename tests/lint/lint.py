@@ -19,10 +19,11 @@ LAYERS = {  # core folder -> folders it may include (docs/design.md, section 11)
     "program": {"base", "config"},
     "weights": {"base", "config", "plugin", "program"},
     "text": {"base"},
+    "convert": {"base", "config", "plugin", "program", "weights", "text"},
     "sample": {"base", "config", "plugin", "metrics"},
     "engine": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample"},
     "server": {"base", "config", "plugin", "metrics", "text", "sample", "engine"},
-    "app": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample", "engine", "server"},
+    "app": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample", "engine", "server", "convert"},
 }
 ONLY_IN = [  # pattern of an include -> the one place of the core that may have it
     (r"toml\+\+/", "core/config"),

@@ -1,0 +1,58 @@
+// convert: a model of one format written in another.
+#include <cstdio>
+#include <filesystem>
+
+#include "app/session.hpp"
+#include "app/verbs.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "convert/convert.hpp"
+
+namespace mekik::app {
+
+namespace {
+
+int run_convert(const Arguments& arguments) {
+  Session session;
+  convert::Request request;
+  request.to = arguments.text("to");
+  if (request.to != "gguf" && request.to != "safetensors") throw misused("--to " + request.to + ": choose gguf or safetensors");
+  request.type = arguments.maybe_text("type").value_or("");
+  request.out = arguments.text("output");
+  if (const auto size = whole_number(arguments, "max-shard-mib", 1, std::uint64_t{1} << 30)) request.shard_bytes = *size << 20;
+  const auto file = session.open_file(arguments, arguments.operands[0]);
+  const convert::Report report = need(convert::convert(session.registry(), session.pages(), *file, request));
+  if (arguments.flag("json")) {
+    const json::object out{{"path", request.out.string()},
+                           {"tensors", report.tensors},
+                           {"bytes", report.bytes},
+                           {"notes", json::array(report.notes.begin(), report.notes.end())}};
+    std::puts(json::serialize(out).c_str());
+    return kSuccess;
+  }
+  std::printf("%s: %llu tensors, %s\n", request.out.c_str(), static_cast<unsigned long long>(report.tensors),
+              human_bytes(report.bytes).c_str());
+  for (const std::string& note : report.notes) std::printf("  note: %s\n", note.c_str());
+  return kSuccess;
+}
+
+}  // namespace
+
+const Verb kConvert{"convert",
+                    "MODEL",
+                    "A model in another format: a folder of safetensors as GGUF, or back.",
+                    "mekik convert Qwen3-0.6B --to gguf --type q8_0 -o qwen3.gguf",
+                    [](po::options_description& o) {
+                      o.add_options()                                                                                                   //
+                          ("to", po::value<std::string>()->required(), "gguf or safetensors")                                           //
+                          ("type", po::value<std::string>(), "of the matrices: f32, f16, bf16, q8_0, q4_0, ...; default: as they are")  //
+                          ("output,o", po::value<std::string>()->required(), "a file, or for safetensors a folder; must not be there")  //
+                          ("max-shard-mib", po::value<std::string>(), "of one safetensors file; default 4768, which is 5 GB")           //
+                          ("json", po::bool_switch(), "what was written, as JSON");
+                    },
+                    1,
+                    1,
+                    true,
+                    run_convert};
+
+}  // namespace mekik::app

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Converts the tiny models of tests/models/tiny to GGUF and back.
+
+    tiny.py PROGRAM [NAME...]
+
+The GGUF file has the tensors that llama.cpp's converter writes (gguf.json of each folder), under the same names and sizes, with the same numbers,
+and its keys; the folder that comes back has the tensors of the first; and all three compute the same logits. A family that one of the formats
+cannot hold is in tiny_rules.py, with what the program says about it.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import gguf
+    import numpy as np
+except ImportError:
+    print("skipped: numpy or gguf is not installed (test.sh installs them)")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(HERE, "..", "models")
+sys.path.insert(0, MODELS)
+import gguf_twin  # noqa: E402
+from tiny_rules import LOST, REFUSED  # noqa: E402
+
+PROGRAM = sys.argv[1]
+TINY = os.path.join(MODELS, "tiny")
+BOUND = 1e-5  # of the logits' standard deviation: reals are kept in F32 by GGUF
+# Keys of llama.cpp's converter that say what is so anyway.
+OTHERWISE = ("falcon.context_length",)  # a constant of its own
+IMPLIED = ("general.", "tokenizer.", "GGUF.")
+
+
+def mekik(*arguments, fails=False):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"mekik {' '.join(arguments)}: exit code {done.returncode}: {done.stderr or done.stdout}")
+    return done.stderr if fails else done.stdout
+
+
+def logits(model, tokens):
+    out = mekik("logits", model, "--tokens", ",".join(map(str, tokens)), "--all", "--json", "--set", "backend.use=reference", "--set", "cache.memory=1MiB")
+    return np.array(json.loads(out)["logits"], np.float32)
+
+
+def same_logits(a, b, tokens, what):
+    if tokens is None:  # an encoder: that its program is the same was checked while it was converted
+        return
+    first, second = logits(a, tokens), logits(b, tokens)
+    off = np.abs(first - second).max() / first.std()
+    assert off <= BOUND, f"{what}: logits differ by {off:.2g} of their standard deviation"
+
+
+def values(tensor):
+    return gguf.quants.dequantize(tensor.data, tensor.tensor_type).reshape([int(size) for size in tensor.shape[::-1]])
+
+
+def same_tensors(mine, twin):
+    """Both as name: values."""
+    assert set(mine) == set(twin), f"tensors only here: {sorted(set(mine) - set(twin))[:5]}, only there: {sorted(set(twin) - set(mine))[:5]}"
+    for name, value in twin.items():
+        assert mine[name].shape == value.shape, f"{name} has {mine[name].shape}, not {value.shape}"
+        assert np.allclose(mine[name], value, rtol=1e-6, atol=1e-7), f"{name} differs by {np.abs(mine[name] - value).max()}"
+
+
+def keys_of(reader):
+    return {name: field.contents() for name, field in reader.fields.items() if not name.startswith(IMPLIED)}
+
+
+def same_keys(mine, twin):
+    for key, value in twin.items():
+        if key not in mine or key in OTHERWISE:
+            continue  # that both compute the same is seen by the logits
+        here = mine[key]
+        same = np.allclose(here, value, rtol=1e-6) if isinstance(value, (float, int)) and not isinstance(value, bool) else here == value
+        assert same, f"key {key} is {here}, llama.cpp's converter writes {value}"
+
+
+def check(folder, scratch):
+    reference = np.load(os.path.join(folder, "expected.npz"))
+    tokens = [int(t) for t in reference["tokens"]] if "logits" in reference else None
+    made, back, twin = (os.path.join(scratch, name) for name in ("made.gguf", "back", "twin.gguf"))
+    name = os.path.basename(folder)
+    if name in REFUSED:
+        said = mekik("convert", folder, "--to", "gguf", "-o", made, fails=True)
+        assert REFUSED[name] in said, said
+        return
+    mekik("convert", folder, "--to", "gguf", "-o", made)
+    same_logits(folder, made, tokens, "to GGUF")
+    if gguf_twin.there(folder):
+        gguf_twin.write(folder, twin)
+        mine, other = gguf.GGUFReader(made), gguf.GGUFReader(twin)
+        same_tensors({t.name: values(t) for t in mine.tensors}, {t.name: values(t) for t in other.tensors})
+        same_keys(keys_of(mine), keys_of(other))
+    if name in LOST:
+        said = mekik("convert", made, "--to", "safetensors", "-o", back, fails=True)
+        assert LOST[name] in said, said
+        return
+    mekik("convert", made, "--to", "safetensors", "-o", back)
+    same_logits(folder, back, tokens, "and back")
+    before, after = ({key: value for key, (_, value) in gguf_twin.read_safetensors(os.path.join(where, "model.safetensors")).items()} for where in (folder, back))
+    same_tensors(after, before)
+    config = json.load(open(os.path.join(back, "config.json")))
+    assert config["architectures"] and config["model_type"], config
+
+
+def main():
+    names = sys.argv[2:] or sorted(os.listdir(TINY))
+    failed = 0
+    for name in names:
+        folder = os.path.join(TINY, name)
+        if not os.path.exists(os.path.join(folder, "model.safetensors")):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                check(folder, scratch)
+                print(f"ok      {name}")
+            except AssertionError as error:
+                failed += 1
+                print(f"FAILED  {name}: {error}")
+    print(f"{len(names)} models, {failed} failures")
+    return 1 if failed else 0
+
+
+sys.exit(main())
