@@ -133,8 +133,37 @@ def field_case(zeros, label):
     return decode(tensors, config)
 
 
+def e4m3(byte):
+    sign, exponent, fraction = -1.0 if byte & 128 else 1.0, byte >> 3 & 15, byte & 7
+    return sign * (fraction / 8 * 2.0**-6 if exponent == 0 else (1 + fraction / 8) * 2.0 ** (exponent - 7))
+
+
+def spelled_otherwise():
+    """Checkpoints that say the same in other numbers: scales of 4-bit floats as BF16, and a block wider than the matrix."""
+    tensors, config = read("ct-nvfp4")
+    yield decode(tensors, config)
+    for name, (dtype, shape, numbers) in tensors.items():
+        if name.endswith("weight_scale"):
+            wide = np.array([e4m3(byte) for byte in numbers], np.float32).view(np.uint32) >> 16
+            tensors[name] = ["BF16", shape, wide.astype(np.uint16).tobytes()]
+    yield decode(tensors, config)
+    tensors, config = read("fp8-blocks")
+    for name, (dtype, shape, numbers) in tensors.items():
+        if name.endswith("weight_scale_inv"):
+            rows = tensors[name.removesuffix("_scale_inv")][1][0]
+            tensors[name] = ["F32", [rows // 32, 1], np.arange(1, rows // 32 + 1, dtype=np.float32).tobytes()]
+    config["quantization_config"]["weight_block_size"] = [32, 96]
+    yield decode(tensors, config)
+    config["quantization_config"]["weight_block_size"] = [32, 2**62]
+    yield decode(tensors, config)
+
+
 def main():
     bad = []
+    same = list(spelled_otherwise())
+    for one, other in ((same[0], same[1]), (same[2], same[3])):
+        if isinstance(one, str) or isinstance(other, str) or not all(np.array_equal(a, b) for a, b in zip(one, other)):
+            bad.append(f"two spellings of one checkpoint are not the same: {one} {other}")
     for name, change, want in CASES:
         tensors, config = read(name)
         change(tensors, config)

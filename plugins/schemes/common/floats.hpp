@@ -57,6 +57,8 @@ inline Grid grid_of(const Part& scales, std::uint64_t n, std::uint64_t k, std::u
     wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of scales over " + std::to_string(n) + " x " +
           std::to_string(k));
   const std::uint64_t down = scales.size(0), across = scales.size(1);
+  block_n = std::min(block_n, n);
+  block_k = std::min(block_k, k);
   if (block_n != 0 && block_k != 0 && down == blocks_of(n, block_n) && across == blocks_of(k, block_k)) return {block_n, block_k, across};
   if (n % down != 0 || k % across != 0)
     wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of " +

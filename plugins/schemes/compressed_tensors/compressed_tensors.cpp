@@ -93,7 +93,7 @@ struct Compressed {
     if (global && packed && packed.num() == MEKIK_U8) {
       const float by = global.floats(0, 1)[0];
       fill_grid_with(
-          more.grid, scales, MEKIK_E4M3, n0, n1, [by](float scale) { return scale / by; }, out);
+          more.grid, scales, grid_num(scales), n0, n1, [by](float scale) { return scale / by; }, out);
     } else {
       fill_grid(more.grid, scales, n0, n1, out);
     }
