@@ -11,8 +11,8 @@ Datum Emitter::scaled(const config::Origin& at, const Datum& x, double a, double
   return emit_rows(at, op_scale, x, {x.index}, {}, {a, b});
 }
 
-// Rule of the language: equal row shapes; or the right side has last size 1, or is a weight of the row shape or of one number; or a
-// constant.
+// Rule of the language: equal row shapes; or the right side has last size 1, or is a weight of the row shape, with last size 1, or of
+// one number; or a constant.
 Datum Emitter::operand_binary(const Expression& e, const Expr& node, const Datum& left, const Datum& right) {
   const config::Origin at = e.at(node);
   const auto is_rows = [](const Datum& d) { return d.type == Datum::Type::rows && !d.shape.empty(); };
@@ -36,7 +36,9 @@ Datum Emitter::operand_binary(const Expression& e, const Expr& node, const Datum
     wrong(at, std::string{type_name(left.type)} + " " + op + " " + type_name(right.type) + " has no meaning" + where());
   if (b.type == Datum::Type::weight) {
     if (op == "-") wrong(at, "a weight cannot be subtracted; give it a value = \"-w\"" + where());
-    if (value_of(b).shape != a.shape && value_of(b).shape != std::vector<std::int64_t>{1})
+    std::vector<std::int64_t> narrow = a.shape;  // one number for each of the outer rows
+    narrow.back() = 1;
+    if (const auto& shape = value_of(b).shape; shape != a.shape && shape != narrow && shape != std::vector<std::int64_t>{1})
       wrong(at, op + ": row shape " + shape_text(a.shape) + " does not meet " + weight_text(b) + where());
     return emit_rows(at, op == "+" ? op_add : op_mul, a, {a.index, weight_tensor(b.index, WeightUse::vector)});
   }

@@ -125,7 +125,8 @@ class Shapes {
   }
   void addend(const Rows& a) const {
     if (tensor(1).role == MEKIK_ROLE_WEIGHT)
-      return need(weight(1).size() == a.size() || weight(1).size() == 1, "a weight of the row's shape, or of one number");
+      return need(weight(1).size() == a.size() || weight(1).size() == a.outer || weight(1).size() == 1,
+                  "a weight of the row's shape, of its outer rows, or of one number");
     const Rows b = rows(1);
     need(b.first == a.first && (b.size() == a.size() || (b.last == 1 && b.outer == a.outer)), "rows that do not go together");
   }

@@ -57,10 +57,11 @@ void check_kind(std::int64_t kind, bool gated) {
                 "unknown activation " + std::to_string(kind));
 }
 
-// b of add and mul: rows of a's shape, rows with last size 1, a weight of a's row shape or of one number.
+// b of add and mul: rows of a's shape, rows with last size 1, a weight of a's row shape, of a number for each outer row, or of one number.
 void check_addend(const Checker& c, const RowShape& a, std::uint32_t i) {
   if (c.in(i).role == MEKIK_ROLE_WEIGHT)
-    return Checker::need(c.weight(i).size() == a.size() || c.weight(i).size() == 1, c.named(i) + " does not have the row's shape");
+    return Checker::need(c.weight(i).size() == a.size() || c.weight(i).size() == a.outer || c.weight(i).size() == 1,
+                         c.named(i) + " does not have the row's shape");
   const RowShape b = c.rows(i);
   Checker::need(b.rows == a.rows && (b.size() == a.size() || (b.last == 1 && (b.outer == a.outer || b.outer == 1))),
                 c.named(i) + " does not fit the rows");

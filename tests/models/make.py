@@ -92,6 +92,7 @@ def save(model, folder, variant):
     config = respell(config) if variant.v4 else config
     for key in variant.drop:
         config.pop(key, None)
+    config.update(variant.add)
     with open(path, "w") as file:
         json.dump(config, file, indent=1, sort_keys=True)
         file.write("\n")

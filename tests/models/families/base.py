@@ -12,6 +12,7 @@ class Variant:
     dtype: str = "BF16"                          # of the weights: F32, F16, BF16
     v4: bool = False                             # config.json in the spelling of transformers 4 (rope_theta, rope_scaling, torch_dtype, no layer_types)
     drop: tuple = ()                             # keys left out of config.json: transformers' default must be ours
+    add: dict = field(default_factory=dict)      # keys of config.json that transformers reads and does not write
     prompt: int = 40                             # tokens; longer than any window
     seed: int = 0
     gain: float = 1.5                            # how wide random matrices are, times 1 / sqrt(inputs)
@@ -32,5 +33,5 @@ class Family:
     gives: str = "logits"                        # or embedding, or score
 
 
-def variant(dtype="BF16", v4=False, drop=(), prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, grows=False, **changes):
-    return Variant(changes, dtype, v4, drop, prompt, seed, gain, embed, different, grows, files or {}, lost)
+def variant(dtype="BF16", v4=False, drop=(), add=None, prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, grows=False, **changes):
+    return Variant(changes, dtype, v4, drop, add or {}, prompt, seed, gain, embed, different, grows, files or {}, lost)
