@@ -91,6 +91,8 @@ void add_maps(std::vector<OpCase>& cases) {
   for (const std::int64_t shift : {0, 1})
     cases.push_back(map_case("position_scale", false, op::position_scale, {3, 16}, {shift}, {3.0, 0.1},
                              [](ProgramBuilder& b) { return std::vector<Id>{b.input("positions")}; }));
+  cases.push_back(map_case("mul, a weight a head", false, op::mul, {4, 8}, {}, {},
+                           [](ProgramBuilder& b) { return std::vector<Id>{b.noise(4, 1, 2, 1)}; }));
   cases.push_back(
       map_case("mul, one number", false, op::mul, {33}, {}, {}, [](ProgramBuilder& b) { return std::vector<Id>{b.noise(1, 1, 2, 1)}; }));
   cases.push_back(

@@ -81,7 +81,7 @@ FAMILIES = {
         tied=variant(tie_word_embeddings=True, linear_num_value_heads=6, linear_num_key_heads=3, num_key_value_heads=1, rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
     )),
     "qwen3_5_moe_text": Family("Qwen3_5MoeTextConfig", "Qwen3_5MoeForCausalLM", common={**DELTA, **MIXED}, variants=dict(
-        plain=variant("F32", layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
+        plain=variant("F32", seed=3, layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
         tied=variant(tie_word_embeddings=True, linear_num_value_heads=2, rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
     )),
     "kimi_linear": Family("KimiLinearConfig", "KimiLinearForCausalLM", common=dict(LATENT, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=12, num_hidden_layers=3,

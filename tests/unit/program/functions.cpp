@@ -125,6 +125,13 @@ TEST_CASE("functions: a weight of one number, and its logarithm") {
   CHECK(steps.back().what == ValueStep::What::logarithm);
 }
 
+TEST_CASE("functions: a weight of a number for each head") {
+  const std::string model = test::replaced(test::kSmallModel, "[\"{l}.norm\"", "[\"{l}.s\", \"f32\", [4]], [\"{l}.norm\"");
+  const Program p = made(ending("x = x + linear(q * s, wo)"), "s = { gguf = \"{l}.s\", shape = [4, 1] }\n", model);
+  CHECK(p.tensors[all(p, op_mul).at(0)->in[1]].shape == std::vector<std::int64_t>{4});
+  CHECK(says(ending("x = x + linear(q * norm, wo)"), "row shape [4, 16] does not meet weight \"norm\" [64]"));
+}
+
 TEST_CASE("functions: routes") {
   const std::string model =
       test::replaced(test::kSmallModel, "[\"{l}.norm\"",
