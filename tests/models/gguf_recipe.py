@@ -67,13 +67,14 @@ class Numbered:
         from safetensors.torch import load_file, save_file
 
         shutil.copytree(folder, to, dirs_exist_ok=True)
-        self.names, self.starts, count = [], [], 0
+        self.names, self.sizes, self.starts, count = [], [], [], 0
         for part in sorted(str(p) for p in pathlib.Path(to).rglob("*.safetensors")):
             prefix = os.path.relpath(os.path.dirname(part), to)
             tensors = load_file(part)
             for name, value in tensors.items():
                 self.names.append(name if prefix == "." else f"{prefix}/{name}")
                 self.starts.append(count)
+                self.sizes.append(value.numel())
                 tensors[name] = (STEP * torch.arange(count + 1, count + 1 + value.numel(), dtype=torch.float32)).reshape(value.shape)
                 count += value.numel()
             save_file(tensors, part, metadata={"format": "pt"})
@@ -90,7 +91,7 @@ class Numbered:
             return None
         owner = np.searchsorted(self.starts, indices, side="right") - 1
         parts = pieces(indices, owner, self.starts, self.names)
-        whole = len(parts) == 1 and parts[0][1:] == [0, [[len(flat), 1]]]
+        whole = len(parts) == 1 and parts[0][1:] == [0, [[len(flat), 1]]] and self.sizes[owner[0]] == len(flat)
         row = {"from": parts[0][0] if whole else parts}
         return {**row, "value": "1 + w"} if flat[0] % STEP == 1 else row
 
@@ -106,8 +107,10 @@ def older(hparams):
         hparams["num_kv_heads"] = 1
     if "llama_4_scaling_beta" in rope:
         rope.setdefault("mscale_all_dim", 1.0)
-    if hparams["architectures"] == ["MptForCausalLM"]:
-        hparams["architectures"] = ["MPTForCausalLM"]
+    names = {"MptForCausalLM": "MPTForCausalLM", "PhimoeForCausalLM": "PhiMoEForCausalLM"}
+    hparams["architectures"] = [names.get(name, name) for name in hparams["architectures"]]
+    if hparams["architectures"] == ["GraniteMoeHybridForCausalLM"]:
+        hparams["layer_types"] = ["attention" if kind == "full_attention" else "mamba" for kind in hparams["layer_types"]]
     return hparams
 
 
@@ -132,6 +135,8 @@ def convert(folder, out, kind, dense):
     except NotImplementedError:
         return None
     forget_tokenizers(TextModel)
+    if hasattr(model_class, "no_mtp"):
+        model_class.no_mtp = True  # transformers leaves these layers out
     for name in ("module_paths", "_alpha_n", "_alpha_p", "_beta", "_eps"):  # what the last model left there
         if name in vars(model_class):
             setattr(model_class, name, type(vars(model_class)[name])())

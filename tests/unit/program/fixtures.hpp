@@ -67,12 +67,61 @@ inline program::ModelMeta make_model(const json::value& fixture) {
 inline json::value load_fixture(const std::string& name) {  // "gguf/llama"
   return parse_json(read_text(source_directory() / "tests/programs" / (name + ".json")));
 }
-inline program::ModelMeta load_model(const std::string& name) { return make_model(load_fixture(name)); }
+// A folder as transformers wrote it, seen without its weights: "tiny/llama-plain" of tests/models.
+inline program::ModelMeta load_folder(const std::string& name) {
+  const std::filesystem::path folder = source_directory() / "tests/models" / name;
+  program::ModelMeta out;
+  out.path = name;
+  out.format = "hf";
+  out.config = parse_json(read_text(folder / "config.json"));
+  std::ifstream file{folder / "model.safetensors", std::ios::binary};
+  std::uint64_t size = 0;
+  file.read(reinterpret_cast<char*>(&size), sizeof size);
+  REQUIRE((file.good() && size < (1u << 24)));
+  std::string header(size, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(size));
+  const json::value tensors = parse_json(header);
+  for (const auto& member : tensors.get_object()) {
+    if (member.key() == "__metadata__") continue;
+    program::TensorInfo info;
+    info.name = std::string{member.key()};
+    const std::string type = json::find(member.value(), "dtype")->get_string().c_str();
+    info.num = type == "F16" ? MEKIK_F16 : type == "BF16" ? MEKIK_BF16 : MEKIK_F32;
+    for (const json::value& one : json::find(member.value(), "shape")->get_array()) info.shape.push_back(one.get_int64());
+    out.tensors.push_back(std::move(info));
+  }
+  out.file = [folder](const std::string& other) {
+    return std::filesystem::exists(folder / other) ? parse_json(read_text(folder / other)) : json::value{};
+  };
+  return out;
+}
+inline program::ModelMeta load_model(const std::string& name) {
+  return name.rfind("tiny/", 0) == 0 ? load_folder(name) : make_model(load_fixture(name));
+}
 inline program::BuildOptions fixture_options(const json::value& fixture) {
   program::BuildOptions out;
   if (const json::value* outputs = json::find(fixture, "outputs")) {
     out.outputs.clear();
     for (const json::value& name : outputs->get_array()) out.outputs.emplace_back(name.get_string().c_str());
+  }
+  return out;
+}
+// One folder of each page would do; all of them take a second.
+inline std::vector<std::string> all_folders() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator{source_directory() / "tests/models/tiny"})
+    if (std::filesystem::exists(entry.path() / "model.safetensors")) out.push_back("tiny/" + entry.path().filename().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+// The outputs that a folder's model gives: what its expectation says is not read here, so the first that builds.
+inline Result<program::Program> build_folder(const program::Pages& pages, const std::string& name) {
+  Result<program::Program> out = Status{};
+  for (const char* output : {"logits", "score", "embedding", "hidden"}) {
+    program::BuildOptions options;
+    options.outputs = {output};
+    out = pages.build(load_folder(name), options);
+    if (out.ok()) return out;
   }
   return out;
 }
