@@ -17,13 +17,16 @@ SECTIONS = dict(mrope_section=[1, 1, 1], mrope_interleaved=True)
 OLD = dict(layer_types=["mamba", "attention", "mamba"])  # as checkpoints say it
 LATENT = dict(kv_lora_rank=10, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5)
 
+MULTIPLIED = dict(ssm_multipliers=[0.8, 1.2, 0.7, 1.4, 0.9], mlp_multipliers=[1.3, 0.6], key_multiplier=0.5, attention_out_multiplier=0.8, attention_in_multiplier=1.2,
+                  ssm_in_multiplier=1.3, ssm_out_multiplier=0.7, embedding_multiplier=1.5, lm_head_multiplier=0.8)
+
 FAMILIES = {
     "mamba": Family("MambaConfig", "MambaForCausalLM", common=dict(state_size=5, expand=2, time_step_rank=4), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         biased=variant(use_bias=True, use_conv_bias=False, conv_kernel=3, state_size=7, tie_word_embeddings=True, time_step_rank="auto"),
     )),
     "falcon_mamba": Family("FalconMambaConfig", "FalconMambaForCausalLM", common=dict(state_size=5, expand=2, time_step_rank=4), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         biased=variant(lost="mixer_rms_eps", use_bias=True, use_conv_bias=False, mixer_rms_eps=1e-3),
     )),
     "mamba2": Family("Mamba2Config", "Mamba2ForCausalLM", common=dict(num_heads=8, head_dim=8, n_groups=1, state_size=5, expand=2, chunk_size=16), variants=dict(
@@ -39,26 +42,26 @@ FAMILIES = {
         dense=variant(add=OLD, num_local_experts=0, num_experts_per_tok=0, mamba_conv_bias=False, num_key_value_heads=1),
     )),
     "bamba": Family("BambaConfig", "BambaForCausalLM", common=dict(SCAN, head_dim=None, num_hidden_layers=3, attn_layer_indices=[1]), variants=dict(
-        plain=variant("F32", add=dict(attn_rotary_emb=4), rope_parameters=rope(partial_rotary_factor=0.5)),
+        plain=variant(add=dict(attn_rotary_emb=4), rope_parameters=rope(partial_rotary_factor=0.5)),
         grouped=variant(add=dict(attn_rotary_emb=4), mamba_n_groups=4, tie_word_embeddings=True, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, mamba_conv_bias=False),
     )),
-    "falcon_h1": Family("FalconH1Config", "FalconH1ForCausalLM", common=dict(SCAN, mamba_d_ssm=64, ssm_multipliers=[0.8, 1.2, 0.7, 1.4, 0.9], mlp_multipliers=[1.3, 0.6],
-                        key_multiplier=0.5, attention_out_multiplier=0.8, attention_in_multiplier=1.2, ssm_in_multiplier=1.3, ssm_out_multiplier=0.7,
-                        embedding_multiplier=1.5, lm_head_multiplier=0.8), variants=dict(
-        plain=variant("F32", add=dict(head_dim=8)),
-        normed=variant(lost="mamba_norm_before_gate", mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=2, tie_word_embeddings=True, projectors_bias=True),
-        gated=variant(lost="biases", mamba_rms_norm=True, mamba_norm_before_gate=False, mamba_n_groups=4, mamba_proj_bias=True, attention_bias=True, mlp_bias=True),
+    "falcon_h1": Family("FalconH1Config", "FalconH1ForCausalLM", common=dict(SCAN, mamba_d_ssm=64), variants=dict(
+        plain=variant(add=dict(head_dim=8), ssm_multipliers=[1.0] * 5, mlp_multipliers=[1.0, 1.0]),
+        scaled=variant("F32", lost="multipliers, into the weights", **MULTIPLIED),
+        normed=variant(lost="mamba_norm_before_gate", mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=2, tie_word_embeddings=True, projectors_bias=True,
+                       **MULTIPLIED),
+        gated=variant(lost="biases", mamba_rms_norm=True, mamba_norm_before_gate=False, mamba_n_groups=4, mamba_proj_bias=True, attention_bias=True, mlp_bias=True, **MULTIPLIED),
     )),
     "nemotron_h": Family("NemotronHConfig", "NemotronHForCausalLM", common=dict(mamba_num_heads=8, mamba_head_dim=8, ssm_state_size=5, n_groups=2, chunk_size=16,
                          n_routed_experts=6, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20), variants=dict(
-        plain=variant("F32", drop=("num_experts_per_tok",), layers_block_type=kinds("mf-m")),
+        plain=variant(drop=("num_experts_per_tok",), layers_block_type=kinds("mf-m")),
         experts=variant(layers_block_type=kinds("mefem"), routed_scaling_factor=1.8, n_group=3, topk_group=2, tie_word_embeddings=True),
         latent=variant(layers_block_type=kinds("emf-"), moe_latent_size=16, norm_topk_prob=False, mamba_proj_bias=True, n_groups=1),
         pattern=variant(layers_block_type=kinds("m-f-"), mlp_bias=True, use_conv_bias=False, drop=("layers_block_type", "num_experts_per_tok"), add=dict(hybrid_override_pattern="M-*-")),
     )),
     "jamba": Family("JambaConfig", "JambaForCausalLM", common=dict(num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
                     num_experts=4, mamba_d_state=5, mamba_expand=2, mamba_dt_rank=4, intermediate_size=20, head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         dense=variant(num_experts=1, num_experts_per_tok=1, mamba_proj_bias=True, mamba_conv_bias=False, tie_word_embeddings=True),
     )),
     "lfm2": Family("Lfm2Config", "Lfm2ForCausalLM", common=dict(num_hidden_layers=3, layer_types=kinds("cfc"), block_multiple_of=8, head_dim=None), variants=dict(
@@ -68,7 +71,7 @@ FAMILIES = {
     )),
     "lfm2_moe": Family("Lfm2MoeConfig", "Lfm2MoeForCausalLM", common=dict(num_hidden_layers=3, layer_types=kinds("cfc"), num_dense_layers=1, num_experts=6, num_experts_per_tok=2,
                        moe_intermediate_size=12, head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         raw=variant(lost="conv_bias", norm_topk_prob=False, use_expert_bias=False, conv_bias=True, routed_scaling_factor=1.6, tie_word_embeddings=True),
     )),
     "qwen3_next": Family("Qwen3NextConfig", "Qwen3NextForCausalLM", common={**DELTA, **MIXED}, variants=dict(
@@ -78,16 +81,16 @@ FAMILIES = {
         sparse=variant(v4=True, decoder_sparse_step=2, rope_parameters=rope(partial_rotary_factor=0.5)),
     )),
     "qwen3_5_text": Family("Qwen3_5TextConfig", "Qwen3_5ForCausalLM", common=DELTA, variants=dict(
-        plain=variant("F32", layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
+        plain=variant(layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
         tied=variant(tie_word_embeddings=True, linear_num_value_heads=6, linear_num_key_heads=3, num_key_value_heads=1, rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
     )),
     "qwen3_5_moe_text": Family("Qwen3_5MoeTextConfig", "Qwen3_5MoeForCausalLM", common={**DELTA, **MIXED}, variants=dict(
-        plain=variant("F32", seed=3, layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
+        plain=variant(seed=3, layer_types=kinds("mfmf"), rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
         tied=variant(tie_word_embeddings=True, linear_num_value_heads=2, rope_parameters=rope(partial_rotary_factor=0.5, **SECTIONS)),
     )),
     "kimi_linear": Family("KimiLinearConfig", "KimiLinearForCausalLM", common=dict(LATENT, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=12, num_hidden_layers=3,
                           linear_head_dim=6, linear_num_heads=4, layer_types=kinds("mfm"), mlp_layer_types=["dense", "sparse", "sparse"], num_key_value_heads=4, head_dim=None), variants=dict(
-        plain=variant("F32", lost="names of dense layers"),
+        plain=variant(lost="names of dense layers"),
         grouped=variant(lost="names of dense layers", n_group=3, topk_group=2, tie_word_embeddings=True, norm_topk_prob=False, layer_types=kinds("mmf"), routed_scaling_factor=1.3, n_shared_experts=2),
     )),
 }

@@ -17,30 +17,30 @@ FAMILIES = {
         v4=variant("F16", v4=True, head_dim=None, num_local_experts=3, num_experts_per_tok=1, num_key_value_heads=1),
     )),
     "qwen2_moe": Family("Qwen2MoeConfig", "Qwen2MoeForCausalLM", common=dict(MIXED, head_dim=None, shared_expert_intermediate_size=24), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         normed=variant(norm_topk_prob=True, tie_word_embeddings=True, mlp_only_layers=[0], num_hidden_layers=3, num_key_value_heads=4, lost="mlp_only_layers"),
         sparse=variant(v4=True, decoder_sparse_step=2, num_hidden_layers=4, num_experts_per_tok=4, lost="decoder_sparse_step"),
         unbiased=variant(lost="sliding_window", qkv_bias=False, use_sliding_window=True, sliding_window=6, max_window_layers=1, num_hidden_layers=3),
     )),
     "qwen3_moe": Family("Qwen3MoeConfig", "Qwen3MoeForCausalLM", common=MIXED, variants=dict(
-        plain=variant("F32", norm_topk_prob=True),
+        plain=variant(norm_topk_prob=True),
         raw=variant(lost="norm_topk_prob", norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True, rope_parameters=YARN, num_experts_per_tok=4),
         dense=variant(lost="mlp_only_layers", v4=True, norm_topk_prob=True, mlp_only_layers=[1], num_hidden_layers=3, decoder_sparse_step=1, num_key_value_heads=1),
         window=variant(lost="sliding_window", use_sliding_window=True, sliding_window=6, max_window_layers=1, num_hidden_layers=2),
     )),
     "olmoe": Family("OlmoeConfig", "OlmoeForCausalLM", common=dict(num_experts=6, num_experts_per_tok=3, intermediate_size=20, head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         clipped=variant(lost="clip_qkv", clip_qkv=0.6, norm_topk_prob=True, tie_word_embeddings=True, num_key_value_heads=4),
         biased=variant("F16", v4=True, attention_bias=True),
     )),
     "granitemoe": Family("GraniteMoeConfig", "GraniteMoeForCausalLM", common=dict(num_local_experts=5, num_experts_per_tok=2, head_dim=None,
                          intermediate_size=20, embedding_multiplier=1.5, logits_scaling=2.0, residual_multiplier=0.7, attention_multiplier=0.2), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         biased=variant(v4=True, attention_bias=True, tie_word_embeddings=True, num_experts_per_tok=3),
     )),
     "granitemoeshared": Family("GraniteMoeSharedConfig", "GraniteMoeSharedForCausalLM", common=dict(num_local_experts=5, num_experts_per_tok=2, head_dim=None,
                                intermediate_size=20, embedding_multiplier=2.0, logits_scaling=1.5, residual_multiplier=0.5, attention_multiplier=0.3), variants=dict(
-        plain=variant("F32", shared_intermediate_size=28),
+        plain=variant(shared_intermediate_size=28),
         alone=variant(shared_intermediate_size=0, tie_word_embeddings=True),
     )),
     "gpt_oss": Family("GptOssConfig", "GptOssForCausalLM", common=dict(num_local_experts=4, num_experts_per_tok=2, sliding_window=7, intermediate_size=20,
@@ -52,7 +52,7 @@ FAMILIES = {
                    rope_parameters=rope("yarn", 1000.0, factor=4.0, original_max_position_embeddings=32, beta_fast=4.0, beta_slow=0.5, truncate=False)),
     )),
     "deepseek_v2": Family("DeepseekV2Config", "DeepseekV2ForCausalLM", common=LATENT, variants=dict(
-        lite=variant("F32", q_lora_rank=None, rope_parameters=MSCALED, lost="mscale"),
+        lite=variant(q_lora_rank=None, rope_parameters=MSCALED, lost="mscale"),
         grouped=variant(**GROUPED, topk_method="group_limited_greedy", routed_scaling_factor=2.5),
         v4=variant(lost="norm_topk_prob", v4=True, norm_topk_prob=True, attention_bias=True, n_shared_experts=1, first_k_dense_replace=0, num_hidden_layers=2, rope_parameters={**MSCALED, "mscale": 1.0}),
     )),
@@ -64,13 +64,13 @@ FAMILIES = {
     )),
     "glm4_moe": Family("Glm4MoeConfig", "Glm4MoeForCausalLM", common=dict(head_dim=12, moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
                        first_k_dense_replace=1, num_hidden_layers=3), variants=dict(
-        plain=variant("F32", rope_parameters=rope(partial_rotary_factor=0.5)),
+        plain=variant(rope_parameters=rope(partial_rotary_factor=0.5)),
         normed=variant(use_qk_norm=True, attention_bias=True, **GROUPED, routed_scaling_factor=1.7, rope_parameters=rope(partial_rotary_factor=0.5)),
         v4=variant(v4=True, norm_topk_prob=False, n_shared_experts=2, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=0.67)),
     )),
     "glm4_moe_lite": Family("Glm4MoeLiteConfig", "Glm4MoeLiteForCausalLM", common={k: v for k, v in LATENT.items() if k not in ("first_k_dense_replace", "head_dim")},
                             variants=dict(
-        plain=variant("F32", add=dict(SIGMOID, first_k_dense_replace=1)),
+        plain=variant(add=dict(SIGMOID, first_k_dense_replace=1)),
         direct=variant(add=dict(SIGMOID, first_k_dense_replace=1), q_lora_rank=None, attention_bias=True, tie_word_embeddings=True, **GROUPED, mlp_layer_types=["dense", "sparse", "sparse"]),
     )),
     "llama4_text": Family("Llama4TextConfig", "Llama4ForCausalLM", common=dict(num_local_experts=4, num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=28,
@@ -82,31 +82,31 @@ FAMILIES = {
                      rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)),
     )),
     "minimax_m2": Family("MiniMaxM2Config", "MiniMaxM2ForCausalLM", common=dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=20), variants=dict(
-        plain=variant("F32", add=dict(rotary_dim=6), rope_parameters=rope(partial_rotary_factor=0.5)),
+        plain=variant(add=dict(rotary_dim=6), rope_parameters=rope(partial_rotary_factor=0.5)),
         tied=variant(add=dict(rotary_dim=8), tie_word_embeddings=True, num_experts_per_tok=4, num_key_value_heads=4, head_dim=8),
     )),
     "ernie4_5_moe": Family("Ernie4_5_MoeConfig", "Ernie4_5_MoeForCausalLM", common=dict(moe_num_experts=6, moe_k=3, moe_intermediate_size=12, num_hidden_layers=3,
                            head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         biased=variant(lost="moe_layer_end_index", v4=True, use_bias=True, tie_word_embeddings=True, moe_num_shared_experts=1, moe_layer_start_index=0, moe_layer_end_index=1),
         every=variant(moe_num_shared_experts=0, moe_layer_interval=2, num_hidden_layers=4),
     )),
     "hunyuan_v1_moe": Family("HunYuanMoEV1Config", "HunYuanMoEV1ForCausalLM", common=dict(num_experts=4, moe_topk=2, intermediate_size=20), variants=dict(
-        plain=variant("F32", add=dict(moe_intermediate_size=[20, 20], moe_topk=[2, 2], num_shared_expert=[1, 1])),
+        plain=variant(add=dict(moe_intermediate_size=[20, 20], moe_topk=[2, 2], num_shared_expert=[1, 1])),
         biased=variant(v4=True, attention_bias=True, tie_word_embeddings=True, moe_topk=1, num_key_value_heads=1, add=dict(moe_intermediate_size=[20, 20], moe_topk=[1, 1], num_shared_expert=[1, 1])),
         alpha=variant(rope_parameters=rope("dynamic", alpha=50.0, factor=1.0), head_dim=8, lost="alpha"),
     )),
     "dots1": Family("Dots1Config", "Dots1ForCausalLM", common=dict(n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=12,
                     first_k_dense_replace=1, num_hidden_layers=3), variants=dict(
-        plain=variant("F32", norm_topk_prob=True, routed_scaling_factor=2.5, sliding_window=None),
+        plain=variant(norm_topk_prob=True, routed_scaling_factor=2.5, sliding_window=None),
         grouped=variant(lost="layer_types", **GROUPED, attention_bias=True, tie_word_embeddings=True, sliding_window=6, layer_types=layers("fsf")),
     )),
     "phimoe": Family("PhimoeConfig", "PhimoeForCausalLM", common=dict(num_local_experts=6, intermediate_size=20, head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(add=dict(original_max_position_embeddings=128)),
         biased=variant(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, lost="router_jitter_noise", sliding_window=9, num_key_value_heads=4),
     )),
     "flex_olmo": Family("FlexOlmoConfig", "FlexOlmoForCausalLM", common=dict(num_experts=5, num_experts_per_tok=2, intermediate_size=20, head_dim=None), variants=dict(
-        plain=variant("F32"),
+        plain=variant(),
         normed=variant(norm_topk_prob=True, tie_word_embeddings=True, attention_bias=True),
     )),
 }
