@@ -61,23 +61,33 @@ const std::vector<std::uint32_t> kComposites{op_glu,        op_add_norm,   op_no
 
 }  // namespace
 
-TEST_CASE("passes: every model fixture builds, folds and lowers, and each program holds") {
+namespace {
+
+void check_passes(const Result<Program>& made) {
+  CHECK(made.status().text == "");
+  if (!made.ok()) return;
+  CHECK(verify(*made).text == "");
+  check_with_reference(*made);
+  const Program folded = fold(*made);
+  CHECK(verify(folded).text == "");
+  check_with_reference(folded);
+  const Program low = lowered(folded, kComposites);
+  CHECK(verify(low).text == "");
+  check_with_reference(low);
+  for (const auto& [op, n] : counts(low)) CHECK((op_info(op)->code < 32 || op_info(op)->code > 39));
+}
+
+}  // namespace
+
+TEST_CASE("passes: every model fixture and every tiny model builds, folds and lowers, and each program holds") {
   for (const std::string& name : test::all_fixtures()) {
     INFO(name);
     const json::value fixture = test::load_fixture(name);
-    Result<Program> made = test::all_pages().build(test::make_model(fixture), test::fixture_options(fixture));
-    CHECK(made.status().text == "");
-    if (!made.ok()) continue;
-    const Program built = *made;
-    CHECK(verify(built).text == "");
-    check_with_reference(built);
-    const Program folded = fold(built);
-    CHECK(verify(folded).text == "");
-    check_with_reference(folded);
-    const Program low = lowered(folded, kComposites);
-    CHECK(verify(low).text == "");
-    check_with_reference(low);
-    for (const auto& [op, n] : counts(low)) CHECK((op_info(op)->code < 32 || op_info(op)->code > 39));
+    check_passes(test::all_pages().build(test::make_model(fixture), test::fixture_options(fixture)));
+  }
+  for (const std::string& name : test::all_folders()) {
+    INFO(name);
+    check_passes(test::build_folder(test::all_pages(), name));
   }
 }
 
