@@ -221,11 +221,17 @@ void Emitter::check_unused() {
       for (std::string& pattern : glob(name, true)) ignored.push_back(std::move(pattern));
   });
   std::size_t count = 0, first = 0;
+  std::map<std::string, std::size_t> left_out;  // by pattern
   for (std::size_t i = 0; i < used_.size(); ++i) {
-    if (used_[i] || std::any_of(ignored.begin(), ignored.end(), [&](const std::string& g) { return glob_match(g, meta_.tensors[i].name); }))
-      continue;
-    if (count++ == 0) first = i;
+    if (used_[i]) continue;
+    const auto pattern =
+        std::find_if(ignored.begin(), ignored.end(), [&](const std::string& g) { return glob_match(g, meta_.tensors[i].name); });
+    if (pattern != ignored.end()) ++left_out[*pattern];
+    else if (count++ == 0) first = i;
   }
+  for (const auto& [pattern, n] : left_out)
+    notes_.push_back("page " + page_.name + " leaves out " + std::to_string(n) + (n == 1 ? " tensor" : " tensors") + " that match " +
+                     mekik::quoted(pattern));
   if (count != 0)
     diagnostics_.error(page_.origin,
                        "tensor " + mekik::quoted(meta_.tensors[first].name) + " is not used by page " + page_.name + " (" +

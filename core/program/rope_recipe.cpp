@@ -14,7 +14,7 @@ namespace {
 constexpr double kTurn = 2 * std::numbers::pi;
 
 // Every key of a scaling group that some recipe knows; both spellings of those that have two.
-constexpr std::array<const char*, 30> kKeys{"rope_type",
+constexpr std::array<const char*, 32> kKeys{"rope_type",
                                             "type",
                                             "factor",
                                             "rope_theta",
@@ -35,6 +35,8 @@ constexpr std::array<const char*, 30> kKeys{"rope_type",
                                             "yarn_log_multiplier",
                                             "truncate",
                                             "short_factor",
+                                            "short_mscale",
+                                            "long_mscale",
                                             "long_factor",
                                             "low_freq_factor",
                                             "high_freq_factor",
@@ -209,7 +211,8 @@ class Recipe {
     } else {
       return invalid("longrope scaling needs long_factor and short_factor, or the tensors of them");
     }
-    const auto given = attention_factor();
+    const auto own = is_long ? number({"long_mscale"}) : number({"short_mscale"});  // of Phi 3.5 MoE
+    const auto given = own ? own : attention_factor();
     const double stretch = r_.context > 0 ? r_.context / length : number({"factor"}).value_or(1);
     out_.magnitude = given ? *given : stretch <= 1 ? 1.0 : std::sqrt(1 + std::log(stretch) / std::log(length));
     return {};

@@ -77,6 +77,21 @@ MODELS = {
         text_config=dict(BASE, head_dim=16, rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[4, 2, 2], mrope_interleaved=True)),
         vision_config=dict(depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, deepstack_visual_indexes=[0],
                            num_position_embeddings=16))),
+    "qwen3_vl_moe": ("Qwen3VLMoeConfig", "Qwen3VLMoeForConditionalGeneration", dict(
+        text_config=dict(BASE, **MOE, head_dim=16, rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[4, 2, 2], mrope_interleaved=True)),
+        vision_config=dict(depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, deepstack_visual_indexes=[0],
+                           num_position_embeddings=16))),
+    "qwen3_5_moe": ("Qwen3_5MoeConfig", "Qwen3_5MoeForConditionalGeneration", dict(
+        text_config=dict({k: v for k, v in BASE.items() if k != "intermediate_size"}, **HYBRID, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+                         rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True)),
+        vision_config=dict(depth=2, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, num_position_embeddings=16))),
+    "llama4": ("Llama4Config", "Llama4ForConditionalGeneration", dict(
+        text_config=dict(BASE, num_hidden_layers=4, head_dim=16, num_local_experts=4, intermediate_size_mlp=96, attention_chunk_size=32),
+        vision_config=dict(VISION, vision_output_dim=32, projector_input_dim=32, projector_output_dim=32))),
+    "gemma3_image": ("Gemma3Config", "Gemma3ForConditionalGeneration", dict(
+        text_config=dict(BASE, head_dim=32, sliding_window=32, num_hidden_layers=7), vision_config=dict(VISION), mm_tokens_per_image=4)),
+    "mistral3_image": ("Mistral3Config", "Mistral3ForConditionalGeneration", dict(
+        text_config=dict(BASE, head_dim=32, model_type="mistral"), vision_config=dict(VISION, head_dim=16, model_type="pixtral"))),
 }
 
 

@@ -68,6 +68,7 @@ FAMILIES = {
         plain=variant("F32"),
         biased=variant(lost="conv_bias", conv_bias=True, conv_L_cache=4, block_auto_adjust_ff_dim=False, tie_word_embeddings=True, layer_types=kinds("ccf")),
         wide=variant("F16", block_ffn_dim_multiplier=1.3, num_key_value_heads=1),
+        older=variant(drop=("layer_types",), add=dict(full_attn_idxs=[1]), lost="layer_types"),
     )),
     "lfm2_moe": Family("Lfm2MoeConfig", "Lfm2MoeForCausalLM", common=dict(num_hidden_layers=3, layer_types=kinds("cfc"), num_dense_layers=1, num_experts=6, num_experts_per_tok=2,
                        moe_intermediate_size=12, head_dim=None), variants=dict(

@@ -103,6 +103,8 @@ FAMILIES = {
     )),
     "phimoe": Family("PhimoeConfig", "PhimoeForCausalLM", common=dict(num_local_experts=6, intermediate_size=20, head_dim=None), variants=dict(
         plain=variant(add=dict(original_max_position_embeddings=128)),
+        longrope=variant(lost="short_mscale", rope_parameters=rope("longrope", 1000.0, original_max_position_embeddings=128, short_mscale=1.2, long_mscale=1.3, short_factor=[1.0, 1.2, 1.5, 2.0],
+                                                                  long_factor=[1.0, 2.0, 3.0, 4.0])),
         biased=variant(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, lost="router_jitter_noise", sliding_window=9, num_key_value_heads=4),
     )),
     "flex_olmo": Family("FlexOlmoConfig", "FlexOlmoForCausalLM", common=dict(num_experts=5, num_experts_per_tok=2, intermediate_size=20, head_dim=None), variants=dict(

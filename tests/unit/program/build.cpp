@@ -36,6 +36,12 @@ TEST_CASE("pages: every page is read, and every one that matches models builds o
   }
 }
 
+TEST_CASE("pages: what is left out is said") {
+  const Program p = test::build(test::load_model("hf/llama4"));
+  CHECK(std::any_of(p.notes.begin(), p.notes.end(),
+                    [](const std::string& note) { return note.find("tensors that match \"vision_model.*\"") != std::string::npos; }));
+}
+
 TEST_CASE("pages: every decoder gives the rows under its head") {
   for (const char* name : {"gguf/llama", "gguf/gemma3", "hf/cohere", "hf/granite", "hf/phi"}) {
     INFO(name);

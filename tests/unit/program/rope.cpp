@@ -153,6 +153,24 @@ TEST_CASE("rope: lists chosen by the planned length are part of the position key
       }
 }
 
+TEST_CASE("rope: LongRoPE with a magnitude for each list") {
+  RopeRequest r;
+  r.dim = 4;
+  r.base = 1e4;
+  r.context = 4096;
+  r.planned = 512;
+  r.original = 1024;
+  const Datum ones = Datum::of(std::vector<Datum>{Datum::of(1.0), Datum::of(1.0)});
+  r.scaling = {{"type", Datum::of(std::string{"longrope"})},
+               {"short_factor", ones},
+               {"long_factor", ones},
+               {"short_mscale", Datum::of(1.2)},
+               {"long_mscale", Datum::of(1.3)}};
+  CHECK(made(r).magnitude == 1.2);
+  r.planned = 2048;
+  CHECK(made(r).magnitude == 1.3);
+}
+
 TEST_CASE("rope: stored divisors") {
   const program::ModelMeta model = test::load_model("gguf/llama3");
   const Program p = test::build(model);
