@@ -128,7 +128,8 @@ class Check : private Checker {
   }
   void addend(const RowShape& a, std::uint32_t i) const {
     if (in(i).role == MEKIK_ROLE_WEIGHT)
-      return need(weight(i).size() == a.size() || weight(i).size() == 1, named(i) + " does not have the row's shape");
+      return need(weight(i).size() == a.size() || weight(i).size() == a.outer || weight(i).size() == 1,
+                  named(i) + " does not have the row's shape");
     const RowShape b = rows(i);
     need(b.rows == a.rows && (b.size() == a.size() || (b.last == 1 && (b.outer == a.outer || b.outer == 1))),
          named(i) + " does not fit the rows");

@@ -139,9 +139,9 @@ void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std
   const auto f = [&](std::uint32_t i) { return static_cast<float>(op.reals[i]); };
   const auto combine = [&](void (*kernel)(const float*, const float*, bool, std::uint32_t, float*)) {
     const mekik_tensor& t = program_.tensor(op.in[1]);
-    if (t.role == MEKIK_ROLE_WEIGHT) return kernel(x, vector(op.in[1]), plan_.weights[op.in[1]].vector_size == 1, n, y);
-    const float* b = view(op.in[1]).row(row);
-    const std::uint64_t size = row_size(t);
+    const bool weight = t.role == MEKIK_ROLE_WEIGHT;
+    const float* b = weight ? vector(op.in[1]) : view(op.in[1]).row(row);
+    const std::uint64_t size = weight ? plan_.weights[op.in[1]].vector_size : row_size(t);
     if (size == n) return kernel(x, b, false, n, y);
     if (size == 1) return kernel(x, b, true, n, y);
     for (std::uint64_t o = 0; o < shape.outer; ++o) kernel(x + o * last, b + o, true, last, y + o * last);
