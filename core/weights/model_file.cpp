@@ -120,7 +120,7 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(plugin::Registry& registry, c
 
 // Tensors that are one weight together become one.
 Status ModelFile::group(plugin::Registry& registry) {
-  MEKIK_TRY(quantization, find_quantization(meta_));
+  MEKIK_TRY(quantization, find_quantization(registry, meta_));
   quantization_ = std::move(quantization);
   if (quantization_.scheme.empty()) {
     for (std::uint32_t i = 0; i < meta_.tensors.size(); ++i) grouped_.parts.push_back({i});

@@ -59,17 +59,26 @@ std::string model_dtype(const json::value& config) {
   return {};
 }
 
-// Blocks of a GGUF file beside which a scale of the whole tensor lies: of NVFP4 from checkpoints, X.scale of X.weight.
-Quantization scaled_blocks(const program::ModelMeta& meta) {
+// Block formats whose scheme names suffixes keep something beside the blocks: X.scale of X.weight. The first scheme of which that is so.
+Quantization block_parts(plugin::Registry& registry, const program::ModelMeta& meta) {
   std::unordered_set<std::string> names;
-  for (const program::TensorInfo& tensor : meta.tensors) names.insert(tensor.name);
-  const auto scaled = [&](const program::TensorInfo& tensor) {
-    constexpr std::string_view weight = "weight";
-    return tensor.scheme == "nvfp4" && tensor.name.ends_with(weight) &&
-           names.count(tensor.name.substr(0, tensor.name.size() - weight.size()) + "scale") != 0;
-  };
-  if (std::none_of(meta.tensors.begin(), meta.tensors.end(), scaled)) return {};
-  return {"nvfp4", "NVFP4", {}};
+  std::map<std::string, std::vector<std::string>> blocks;  // names by scheme
+  for (const program::TensorInfo& tensor : meta.tensors) {
+    names.insert(tensor.name);
+    if (!tensor.scheme.empty() && tensor.name.ends_with("weight")) blocks[tensor.scheme].push_back(tensor.name);
+  }
+  for (const auto& [scheme, weights] : blocks) {
+    const auto component = registry.find("scheme", scheme);
+    if (!component.ok()) continue;  // said when such a tensor is needed
+    const auto& table = component->table<mekik_scheme>();
+    if (table.suffixes == nullptr) continue;
+    for (const Suffix& suffix : read_suffixes(table.suffixes)) {
+      if (suffix.text[0] == '_' || suffix.text == "weight") continue;
+      for (const std::string& name : weights)
+        if (names.count(name.substr(0, name.size() - std::string_view{"weight"}.size()) + suffix.text) != 0) return {scheme, scheme, {}};
+    }
+  }
+  return {};
 }
 
 // A plugin's name, or nothing where no plugin can be called so.
@@ -211,8 +220,8 @@ mekik_status Parts::read(void* self, std::uint32_t part, std::uint64_t at, void*
   return parts.raw_.loader->read(parts.raw_.file, parts.indices_[part], at, out, bytes);
 }
 
-Result<Quantization> find_quantization(const program::ModelMeta& meta) {
-  if (meta.format != "hf") return scaled_blocks(meta);
+Result<Quantization> find_quantization(plugin::Registry& registry, const program::ModelMeta& meta) {
+  if (meta.format != "hf") return block_parts(registry, meta);
   Quantization out;
   const json::value* found = nullptr;
   for (const json::value* at : {&meta.config, object_at(meta.config, "text_config")})

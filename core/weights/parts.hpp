@@ -42,8 +42,9 @@ struct Quantization {
   std::string method;  // as the checkpoint spells it
   std::string config;  // for mekik_parts.config_json
 };
-// From config.json, else from the `hf_quant_config.json` that some tools write beside it.
-Result<Quantization> find_quantization(const program::ModelMeta& meta);
+// From config.json, else from the `hf_quant_config.json` that some tools write beside it. Of a file of blocks: the scheme that keeps
+// something beside them.
+Result<Quantization> find_quantization(plugin::Registry& registry, const program::ModelMeta& meta);
 
 // Replaces the tensors of quantized weights in meta.tensors by one each, with the scheme's name and the whole shape.
 struct Grouped {
