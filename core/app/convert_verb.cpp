@@ -21,7 +21,7 @@ int run_convert(const Arguments& arguments) {
   request.out = arguments.text("output");
   if (const auto size = whole_number(arguments, "max-shard-mib", 1, std::uint64_t{1} << 30)) request.shard_bytes = *size << 20;
   const auto file = session.open_file(arguments, arguments.operands[0]);
-  const convert::Report report = need(convert::convert(session.registry(), session.pages(), *file, request));
+  const convert::Report report = need(convert::convert(session.registry(), session.pages_of_file(), *file, request));
   if (arguments.flag("json")) {
     const json::object out{{"path", request.out.string()},
                            {"tensors", report.tensors},

@@ -115,7 +115,7 @@ json::object model_json(Session& session, const Arguments& arguments, const weig
                    {"types", std::move(types)}, {"config", meta.config}};
   if (!file.quantization().scheme.empty())
     out["quantization"] = json::object{{"method", file.quantization().method}, {"scheme", file.quantization().scheme}};
-  const auto built = session.pages().build(meta, {});
+  const auto built = session.pages_of_file().build(meta, {});
   if (built)
     out["program"] = json::object{{"page", built->page},
                                   {"layers", built->layers},
