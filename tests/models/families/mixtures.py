@@ -111,4 +111,19 @@ FAMILIES = {
         plain=variant(),
         normed=variant(norm_topk_prob=True, tie_word_embeddings=True, attention_bias=True),
     )),
+    "mistral4": Family("Mistral4Config", "Mistral4ForCausalLM", common=LATENT, variants=dict(
+        plain=variant(rope_parameters={**YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.4}, lost="llama.cpp does not know it"),
+        grouped=variant(**GROUPED, q_lora_rank=None, tie_word_embeddings=True, norm_topk_prob=False, lost="llama.cpp does not know it",
+                        rope_parameters={**YARN, "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0}),
+    )),
+    "solar_open": Family("SolarOpenConfig", "SolarOpenForCausalLM", common=dict(moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1),
+                         variants=dict(
+        plain=variant(rope_parameters=rope(partial_rotary_factor=1.0)),
+        grouped=variant(**GROUPED, attention_bias=True, tie_word_embeddings=True, n_shared_experts=2, rope_parameters=rope(partial_rotary_factor=1.0)),
+    )),
+    "exaone_moe": Family("ExaoneMoeConfig", "ExaoneMoeForCausalLM", common=dict(moe_intermediate_size=12, num_experts=8, num_experts_per_tok=3, num_hidden_layers=4,
+                         sliding_window=7), variants=dict(
+        plain=variant(layer_types=layers("sssf")),
+        grouped=variant(**GROUPED, tie_word_embeddings=True, num_shared_experts=2, layer_types=layers("fsfs"), norm_topk_prob=False),
+    )),
 }
