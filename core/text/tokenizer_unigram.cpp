@@ -69,10 +69,10 @@ class SentencePieceUnigram final : public VocabularyTokenizer {
   }
 
   // The authors' pieces are worth more than anything else of their length.
-  float score(std::int32_t id) const {
-    if (vocabulary().type(id) != TokenType::user_defined) return vocabulary().scores[static_cast<std::size_t>(id)];
+  double score(std::int32_t id) const {
+    if (vocabulary().type(id) != TokenType::user_defined) return static_cast<double>(vocabulary().scores[static_cast<std::size_t>(id)]);
     const std::size_t length = vocabulary().tokens[static_cast<std::size_t>(id)].size();
-    return static_cast<float>(static_cast<double>(static_cast<float>(length) * range_.most) - 0.1);
+    return static_cast<double>(static_cast<float>(length) * range_.most) - 0.1;
   }
 
   SentencePieceOptions options_;

@@ -54,7 +54,37 @@ SEEDS = {
     "json_id": as_json(dict(BPE, bos_token_id=99), b""),
     "json_byte": as_json(dict(SPM, tokens=["<unk>", "<0x-1>", "a", "b"]), b""),
 }
-for pre in range(34):
+
+
+def files(model, text, **rest):
+    return b"\1" + json.dumps({"hf": {"tokenizer_json": {"model": model, **rest}}}).encode() + b"\0\0" + text
+
+
+def step(kind, **rest):
+    return {"type": kind, **rest}
+
+
+HF_BPE = step("BPE", vocab={"a": 0, "b": 1, "ab": 2, "<unk>": 3, "<0x0A>": 4, SPACE: 5}, merges=[["a", "b"]], unk_token="<unk>", byte_fallback=True)
+HF_WORDS = step("WordPiece", vocab={"[UNK]": 0, "a": 1, "##b": 2, "[CLS]": 3}, unk_token="[UNK]", continuing_subword_prefix="##",
+                max_input_chars_per_word=9)
+HF_UNIGRAM = step("Unigram", vocab=[["<unk>", 0], ["a", -1], [SPACE, -2], ["ab", -1.5]], unk_id=0)
+SEEDS.update({
+    "hf_bpe": files(HF_BPE, TEXT, normalizer=step("Replace", pattern={"String": " "}, content=SPACE), decoder=step("ByteFallback"),
+                    added_tokens=[{"id": 6, "content": "<s>", "special": True, "lstrip": True}, {"id": 7, "content": "caf", "single_word": True}]),
+    "hf_split": files(HF_BPE, TEXT, normalizer=step("NFKD"), pre_tokenizer=step("Sequence", pretokenizers=[
+        step("Split", pattern={"Regex": r"(?i:'s|'t)|[\\p{L}&&[^a-c]]+|\\s+$|\\h"}, behavior="MergedWithNext", invert=False), step("ByteLevel")]),
+        decoder=step("ByteLevel")),
+    "hf_words": files(HF_WORDS, TEXT, normalizer=step("BertNormalizer", lowercase=True), pre_tokenizer=step("BertPreTokenizer"),
+                      decoder=step("WordPiece"), post_processor=step("BertProcessing", cls=["[CLS]", 3], sep=["a", 1])),
+    "hf_unigram": files(HF_UNIGRAM, TEXT, pre_tokenizer=step("Metaspace", replacement=SPACE, prepend_scheme="first"), decoder=step("Metaspace",
+                        replacement=SPACE)),
+    "hf_level": files(step("WordLevel", vocab={"a": 0, "<unk>": 1}, unk_token="<unk>"), TEXT, pre_tokenizer=step("UnicodeScripts"),
+                      decoder=step("CTC"), normalizer=step("Nmt")),
+    "hf_spm": b"\1" + json.dumps({"hf": {"sentencepiece_base64": "CgwKBTx1bms+FQAAAAAYAgoICgFhFQAAgL8K"}}).encode() + b"\0\0a",
+    "hf_txt": b"\1" + json.dumps({"hf": {"vocab_txt": "[UNK]\n[CLS]\n[SEP]\na\n##b\n"}}).encode() + b"\0\0abc",
+    "hf_vocab": b"\1" + json.dumps({"hf": {"vocab_json": {"a": 0, "b": 1, "ab": 2}, "merges_txt": "#version: 0.2\na b\n"}}).encode() + b"\0\0ab",
+})
+for pre in range(85):
     SEEDS[f"bpe_{pre}"] = byte_level([(97, 98), (99, 256)], [(b"<e>", 3), (b"[u]", 4)], pre, TEXT + b"\xff\xf0\x9f", [(1, b"<e>[u"), (0, b"]<e>")])
 
 folder = sys.argv[1]

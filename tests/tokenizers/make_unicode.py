@@ -58,6 +58,16 @@ def bounds(points):
     return out
 
 
+def condensed(inside, outside):
+    """As few ranges as possible with all of `inside` and nothing of `outside`; the rest may be either."""
+    chosen, last = set(), None
+    for c in ALL:
+        last = True if c in inside else False if c in outside else last
+        if last:
+            chosen.add(c)
+    return chosen
+
+
 def table(name, points):
     numbers = ", ".join(hex(x) for x in bounds(points))
     print(f"constexpr char32_t {name}[] = {{{numbers}}};")
@@ -108,29 +118,33 @@ def print_sets():
         "control": removed(bert(clean_text=True)),
     }
     nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
-    sets["undecomposed"] = {c for c in ALL if any(
-        n.normalize_str(chr(c)) != unicodedata.normalize(k, chr(c)) for k, n in (("NFD", nfd), ("NFKD", nfkd)))}
-    assert all(nfkd.normalize_str(chr(c)) == chr(c) for c in sets["undecomposed"])
-    sets["class_0"] = {c for c in ALL if unicodedata.combining(chr(c)) not in (0, 240) and
-                       nfd.normalize_str("a\u0345" + chr(c)) == "a\u0345" + chr(c)}
+    # What later versions assign neither decomposes nor has a class here.
+    later = {c for c in ALL if unicodedata.category(chr(c)) == "Cn"}
+    changed = {c for c in ALL if nfkd.normalize_str(chr(c)) != chr(c)}
+    other = {c for c in ALL if any(n.normalize_str(chr(c)) != unicodedata.normalize(k, chr(c)) for k, n in (("NFD", nfd), ("NFKD", nfkd)))}
+    assert not other & changed
+    sets["undecomposed"] = condensed(later | other, changed)
+    marks = {c for c in ALL if unicodedata.combining(chr(c)) != 0}
+    without = {c for c in marks if unicodedata.combining(chr(c)) != 240 and nfd.normalize_str("a\u0345" + chr(c)) == "a\u0345" + chr(c)}
+    sets["class_0"] = condensed(later | without, marks - without)
     lower = ((c, normalizers.Lowercase().normalize_str(chr(c))) for c in ALL)
     lower = [(c, ord(l)) for c, l in lower if l != chr(c).lower() and len(l) == 1]
     print(HEAD)
     for name, points in sets.items():
         table("k_" + name, points)
     print("constexpr LowerPair kLower[] = {" + ", ".join(f"{{{hex(a)}, {hex(b)}}}" for a, b in lower) + "};")
-    later = []
+    joined = []
     for category in ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Cf").split():
         new = matched(r"\p{%s}" % category) - {c for c in ALL if unicodedata.category(chr(c)) == category}
         if new:
             table("k_later_" + category, new)
-            later.append(category)
+            joined.append(category)
     print("\n}  // namespace\n\nstd::span<const char32_t> bounds(UnicodeSet set) {\n  switch (set) {")
     for name in sets:
         print(f"    case UnicodeSet::{name}: return k_{name};")
     print("  }\n  return {};\n}\n\nstd::span<const LowerPair> later_lower() { return kLower; }\n")
     print("std::span<const char32_t> later_category(std::string_view category) {")
-    for category in later:
+    for category in joined:
         print(f'  if (category == "{category}") return k_later_{category};')
     print("  return {};\n}\n\n}  // namespace mekik::text::hf")
 

@@ -1,5 +1,7 @@
 #include "text/hf/charsmap.hpp"
 
+#include "base/text.hpp"
+
 namespace mekik::text::hf {
 
 namespace {
@@ -54,7 +56,7 @@ std::string_view Charsmap::replacement(std::uint32_t value) const {
 std::optional<Charsmap::Match> Charsmap::longest(std::string_view text) const {
   std::optional<Match> best;
   prefixes(text, [&](std::size_t length, std::uint32_t value) {
-    best = Match{length, replacement(value)};
+    if (const std::string_view with = replacement(value); is_utf8(with)) best = Match{length, with};
     return true;
   });
   return best;
@@ -63,7 +65,7 @@ std::optional<Charsmap::Match> Charsmap::longest(std::string_view text) const {
 std::optional<Charsmap::Match> Charsmap::shortest(std::string_view text) const {
   std::optional<Match> first;
   prefixes(text, [&](std::size_t length, std::uint32_t value) {
-    first = Match{length, replacement(value)};
+    if (const std::string_view with = replacement(value); is_utf8(with)) first = Match{length, with};
     return false;
   });
   return first;

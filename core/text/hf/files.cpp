@@ -155,7 +155,9 @@ bool TokenConfig::mentions(std::string_view name) const {
 Result<AddedToken> read_added_token(const json::value& value, const std::string& where) {
   AddedToken token;
   MEKIK_TRY(section, Section::of(value, where));
+  constexpr std::size_t kLongest = std::size_t{1} << 16;
   MEKIK_TRY(content, section.need_text("content"));
+  if (content.size() > kLongest) return section.wrong("content", "a text of at most 64 KiB");
   MEKIK_TRY(special, section.flag("special", false));
   MEKIK_TRY(single, section.flag("single_word", false));
   MEKIK_TRY(lstrip, section.flag("lstrip", false));

@@ -9,7 +9,7 @@ namespace mekik::text::hf {
 
 namespace {
 
-constexpr std::size_t kMaxTokens = std::size_t{1} << 22, kMaxTokenBytes = std::size_t{1} << 16, kMaxBytes = std::size_t{1} << 27;
+constexpr std::size_t kMaxTokens = std::size_t{1} << 22, kMaxTokenBytes = std::size_t{1} << 16, kMaxBytes = std::size_t{1} << 25;
 constexpr std::int64_t kMaxId = std::int64_t{1} << 24;
 
 // The longest piece that begins the rest of the word, again and again; a word with a rest that no piece begins is unknown.
@@ -111,7 +111,7 @@ Result<TokenTable> TokenTable::build(const std::vector<std::pair<std::string_vie
     largest = std::max(largest, id);
     table.longest_ = std::max(table.longest_, text.size());
   }
-  if (bytes > kMaxBytes) return wrong("has more than 128 MiB of text");
+  if (bytes > kMaxBytes) return wrong("has more than 32 MiB of text");
   table.texts_.reserve(entries.size(), bytes);
   table.ids_.reserve(entries.size());
   table.entry_of_.assign(static_cast<std::size_t>(largest) + 1, -1);

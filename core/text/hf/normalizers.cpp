@@ -218,9 +218,17 @@ Result<std::unique_ptr<Normalizer>> read_bert(const Section& section) {
   return std::unique_ptr<Normalizer>{std::make_unique<Bert>(clean, chinese, accents, lower)};
 }
 
+// What is put in for one character of a text stays short, so that a text does not grow without bounds.
+Result<std::string> need_short_text(const Section& section, std::string_view key) {
+  constexpr std::size_t kLongest = 1024;
+  MEKIK_TRY(text, section.need_text(key));
+  if (text.size() > kLongest) return section.wrong(key, "a text of at most 1024 bytes");
+  return text;
+}
+
 Result<std::unique_ptr<Normalizer>> read_replace(const Section& section) {
   MEKIK_TRY(pattern, read_pattern(section));
-  MEKIK_TRY(content, section.need_text("content"));
+  MEKIK_TRY(content, need_short_text(section, "content"));
   return std::unique_ptr<Normalizer>{std::make_unique<Replace>(std::move(pattern), content)};
 }
 
@@ -238,7 +246,7 @@ Result<std::unique_ptr<Normalizer>> read_step(const Section& section, const std:
   if (type == "Replace") return read_replace(section);
   if (type == "Precompiled") return read_precompiled(section);
   if (type == "Prepend") {
-    MEKIK_TRY(text, section.need_text("prepend"));
+    MEKIK_TRY(text, need_short_text(section, "prepend"));
     return Made{std::make_unique<Prepend>(text)};
   }
   if (type == "Strip") {

@@ -102,7 +102,10 @@ std::vector<std::int32_t> PipelineTokenizer::text_ids(std::span<const TextPart> 
   if (needs_places_ || joined.stretches.size() > 1) {
     joined.text.tracked = true;
     joined.text.starts.resize(joined.text.bytes.size());
-    for (std::size_t i = 0; i < joined.text.starts.size(); ++i) joined.text.starts[i] = static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < joined.text.starts.size(); ++i) {  // all bytes of a character stand for its first
+      const bool inner = i > 0 && (static_cast<unsigned char>(joined.text.bytes[i]) & 0xC0) == 0x80;
+      joined.text.starts[i] = inner ? joined.text.starts[i - 1] : static_cast<std::uint32_t>(i);
+    }
   }
   MatchScratch matching;
   Spans spans = added_spans(joined.text, joined.stretches, matching);

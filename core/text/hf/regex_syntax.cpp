@@ -132,6 +132,7 @@ class Translator {
       const std::string no = "(?:(?<=" + w + ")(?=" + w + ")|(?<!" + w + ")(?!" + w + "))";
       return simple(c == 'b' ? yes : no);
     }
+    if (c == 'w' || c == 'W') return simple((c == 'w' ? "[" : "[^") + word() + "]");
     if (c == 'O' || c == 'N') return simple(c == 'O' ? "(?s:.)" : ".");
     if (std::string_view{"AZzGRXK"}.find(c) != std::string_view::npos) return simple({'\\', c});
     if ((c >= '1' && c <= '9') || c == 'k' || c == 'g') return simple({'\\', c});
@@ -189,7 +190,7 @@ class Translator {
         return {};
       case 'w':
       case 'W':
-        add(parts, word(), c == 'W');
+        add(parts, posix_class("word"), c == 'W');  // between brackets it is less than outside of them
         return {};
       case 'h':
       case 'H':

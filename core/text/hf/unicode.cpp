@@ -33,20 +33,21 @@ void decompose(std::string_view text, bool compatible, std::vector<PlacedPoint>&
   }
 }
 
-// Canonical order (Unicode 3.11, D109). Our own, because utf8proc_decompose sorts runs of marks in quadratic time.
+// Canonical order (Unicode 3.11, D109). Our own, because utf8proc_decompose sorts runs of marks in quadratic time. The places keep
+// their order, as in the library: what comes first stands for what came first.
 void order_marks(std::vector<PlacedPoint>& text) {
   struct Mark {
-    PlacedPoint placed;
+    char32_t point;
     int order;
   };
   std::vector<Mark> marks;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
     marks.clear();
-    for (int of = 0; end < text.size() && (of = class_of(text[end].point)) != 0; ++end) marks.push_back({text[end], of});
+    for (int of = 0; end < text.size() && (of = class_of(text[end].point)) != 0; ++end) marks.push_back({text[end].point, of});
     if (marks.size() > 1) {
       std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.order < b.order; });
-      for (std::size_t i = 0; i < marks.size(); ++i) text[begin + i] = marks[i].placed;
+      for (std::size_t i = 0; i < marks.size(); ++i) text[begin + i].point = marks[i].point;
     }
     begin = end + 1;
   }

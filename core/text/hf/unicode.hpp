@@ -15,8 +15,8 @@ enum class UnicodeSet : std::uint8_t {
   mark_nonspacing,  // Mn: BertNormalizer
   combining_mark,   // M: StripAccents
   control,          // what BertNormalizer removes: Cc, Cf and Co without \t \n \r; U+0000 and U+FFFD
-  undecomposed,     // decomposed by newer versions only
-  class_0,          // with a combining class in newer versions only
+  undecomposed,     // has a decomposition in newer versions at most
+  class_0,          // has a combining class in newer versions at most
 };
 
 // Sorted begins and ends (exclusive) of the ranges of a set.

@@ -15,7 +15,7 @@ struct UnigramPiece {
   bool unknown;
 };
 
-// Score is the type that the family's own library adds in: sums of it decide ties. Immutable; any thread.
+// Score is the type that the family's own library keeps sums in: its rounding decides between paths. Immutable; any thread.
 template <class Score>
 class UnigramLattice {
  public:
@@ -28,11 +28,10 @@ class UnigramLattice {
     std::vector<UnigramPiece> pieces;
   };
 
-  // score_of(id, length in bytes) is a piece's score.
   UnigramLattice(PrefixTrie trie, Score unknown_score, std::int32_t unknown)
       : trie_(std::move(trie)), unknown_score_(unknown_score), unknown_(unknown) {}
 
-  // The pieces of valid UTF-8, in scratch.pieces. O(bytes * longest piece).
+  // The pieces of valid UTF-8, in scratch.pieces; score_of(id, length in bytes) is a double. O(bytes * longest piece).
   template <class ScoreOf>
   void encode(std::string_view text, const ScoreOf& score_of, Scratch& scratch) const {
     auto& best = scratch.best;
@@ -42,14 +41,16 @@ class UnigramLattice {
       const Score here = best[at].score;
       const std::size_t length = character(text[at]);
       bool single = false;
-      const auto offer = [&](std::size_t end, Score score, std::int32_t id) {
-        if (best[end].start < 0 || score > best[end].score) best[end] = {score, static_cast<std::int32_t>(at), id};
+      // A candidate is compared before it is rounded to Score: SentencePiece does so, and it decides between equal sums.
+      const auto offer = [&](std::size_t end, double score, std::int32_t id) {
+        if (best[end].start < 0 || score > static_cast<double>(best[end].score))
+          best[end] = {static_cast<Score>(score), static_cast<std::int32_t>(at), id};
       };
       trie_.prefixes(text.substr(at), [&](std::size_t n, std::int32_t id) {
-        offer(at + n, static_cast<Score>(score_of(id, n) + here), id);
+        offer(at + n, score_of(id, n) + static_cast<double>(here), id);
         single = single || n == length;
       });
-      if (!single) offer(std::min(at + length, text.size()), static_cast<Score>(unknown_score_ + here), unknown_);
+      if (!single) offer(std::min(at + length, text.size()), static_cast<double>(unknown_score_ + here), unknown_);
       at += length;
     }
     collect(text.size(), scratch);

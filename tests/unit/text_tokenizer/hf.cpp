@@ -1,0 +1,158 @@
+// What the vectors of tests/tokenizers cannot say: refusals, trust, end tokens, patterns.
+#include <functional>
+
+#include "support/catch.hpp"
+#include "text/hf/regex.hpp"
+#include "vocabularies.hpp"
+
+using namespace mekik;
+using test::Ids;
+using text::TextPart;
+
+namespace {
+
+json::value parsed(const std::string& text) {
+  auto value = json::parse(text);
+  if (!value.ok()) throw std::runtime_error(value.status().text + " in " + text);
+  return *value;
+}
+
+// a 0, b 1, ab 2, <unk> 3, space 4, <s> 5, </s> 6, <x> 7 (not special), "Q" 8.
+json::object small() {
+  return parsed(
+             R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<unk>": 3, " ": 4}, "merges": [["a", "b"]], "unk_token": "<unk>"},
+    "added_tokens": [{"id": 5, "content": "<s>", "special": true}, {"id": 6, "content": "</s>", "special": true},
+                     {"id": 7, "content": "<x>", "special": false, "normalized": false}, {"id": 8, "content": "Q", "normalized": true}]})")
+      .as_object();
+}
+
+std::unique_ptr<text::Tokenizer> made(json::object json, const std::string& more = "{}") {
+  json::object files = parsed(more).as_object();
+  files["tokenizer_json"] = std::move(json);
+  return test::make(json::object{{"hf", files}});
+}
+
+std::string refusal(const std::string& key, const std::string& value) {
+  json::object json = small();
+  json[key] = parsed(value);
+  const auto tokenizer = text::Tokenizer::create(json::object{{"hf", json::object{{"tokenizer_json", json}}}});
+  return tokenizer.ok() ? "accepted" : tokenizer.status().text;
+}
+
+std::string matches(const std::string& pattern, const std::string& text) {
+  auto regex = text::hf::Regex::compile(pattern, "test");
+  if (!regex.ok()) return regex.status().text;
+  text::hf::MatchScratch scratch;
+  std::string out;
+  regex->each(text, scratch, [&](std::size_t begin, std::size_t end) { out += "[" + text.substr(begin, end - begin) + "]"; });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("unknown kinds of a tokenizer.json are refused by name") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(refusal("normalizer", R"({"type": "Nosuch"})"),
+             Contains("tokenizer.json.normalizer: the kind \"Nosuch\" of normalizer is not known"));
+  CHECK_THAT(refusal("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFX"}]})"),
+             Contains("normalizers[1]: the kind \"NFX\""));
+  CHECK_THAT(refusal("normalizer", R"({"type": "Replace", "content": ""})"), Contains("normalizer.pattern is missing"));
+  CHECK_THAT(refusal("normalizer", R"({"type": "Replace", "pattern": {"Regex": "(a"}, "content": ""})"),
+             Contains("pattern.Regex: the pattern \"(a\""));
+  CHECK_THAT(refusal("normalizer", R"({"type": "Precompiled", "precompiled_charsmap": "AAAA"})"), Contains("too short"));
+  CHECK_THAT(refusal("pre_tokenizer", R"({"type": "Nosuch"})"), Contains("the kind \"Nosuch\" of pre-tokenizer"));
+  CHECK_THAT(refusal("pre_tokenizer", R"({"type": "Punctuation", "behavior": "Odd"})"), Contains("behavior is not Removed, Isolated"));
+  CHECK_THAT(refusal("pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})"), Contains("replacement is not one character"));
+  CHECK_THAT(refusal("pre_tokenizer", R"({"type": "FixedLength", "length": 0})"), Contains("length is not at least 1"));
+  CHECK_THAT(refusal("decoder", R"({"type": "Nosuch"})"), Contains("the kind \"Nosuch\" of decoder"));
+  CHECK_THAT(refusal("post_processor", R"({"type": "Nosuch"})"), Contains("the kind \"Nosuch\" of post-processor"));
+  CHECK_THAT(refusal("post_processor", R"({"type": "BertProcessing", "cls": ["x", 99], "sep": ["y", 1]})"),
+             Contains("cls[1] is 99, no id"));
+  CHECK_THAT(refusal("model", R"({"type": "Nosuch"})"), Contains("the kind \"Nosuch\" of model is not known"));
+  CHECK_THAT(refusal("model", R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]})"), Contains("the vocabulary lacks \"b\""));
+  CHECK_THAT(refusal("model", R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b c"]})"), Contains("not two tokens and a space"));
+  CHECK_THAT(refusal("model", R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"), Contains("the id -1, outside 0 to"));
+  CHECK_THAT(refusal("model", R"({"type": "BPE", "vocab": {}, "merges": []})"), Contains("has 0 entries"));
+  CHECK_THAT(refusal("model", R"({"type": "Unigram", "vocab": [["a", 0]], "unk_id": 4})"),
+             Contains("unk_id is 4, but the vocabulary has the ids 0 to 0"));
+  CHECK_THAT(refusal("version", "\"2.0\""), Contains("version is \"2.0\""));
+}
+
+TEST_CASE("folders without a known tokenizer say what they lack") {
+  using Catch::Matchers::Contains;
+  const auto said = [](const std::string& files) {
+    const auto tokenizer = text::Tokenizer::create(json::object{{"hf", parsed(files)}});
+    return tokenizer.ok() ? "accepted" : tokenizer.status().text;
+  };
+  CHECK_THAT(said("{}"), Contains("neither tokenizer.json, nor tokenizer.model"));
+  CHECK_THAT(said(R"({"vocab_txt": "a\nb\n"})"), Contains("vocab.txt lacks \"[CLS]\""));
+  CHECK_THAT(said(R"({"vocab_txt": "a", "tokenizer_config": {"tokenizer_class": "OddTokenizer"}})"),
+             Contains("tokenizer_class \"OddTokenizer\" is not known"));
+  CHECK_THAT(said(R"({"sentencepiece_base64": "!"})"), Contains("tokenizer.model: byte 0 is not base64"));
+  CHECK_THAT(said(R"({"sentencepiece_base64": "CgX/"})"), Contains("tokenizer.model is damaged"));
+  CHECK_THAT(said(R"({"sentencepiece_base64": "", "tokenizer_config": {"tokenizer_class": "XLMRobertaTokenizer"}})"),
+             Contains("XLMRobertaTokenizer"));
+}
+
+TEST_CASE("special tokens of a tokenizer.json are recognised in trusted text only") {
+  auto json = small();
+  json["normalizer"] = parsed(R"({"type": "Lowercase"})");
+  const auto tokenizer = made(json);
+  const auto encode = [&](const std::vector<TextPart>& parts) { return tokenizer->encode(parts, false); };
+  CHECK(encode({{"<s>ab</s>", true}}) == Ids{5, 2, 6});
+  CHECK(tokenizer->encode("<s><x>", false, false) == Ids{3, 3, 3, 7});  // one unknown character each
+  CHECK(encode({{"<s>", true}, {"<s>", false}, {"<x>", false}}) == Ids{5, 3, 3, 3, 7});
+  CHECK(encode({{"<s", true}, {">", true}, {"a", false}}) == Ids{5, 0});
+  CHECK(encode({{"<s", true}, {">", false}}).size() == 3);
+  CHECK(encode({{"<s", false}, {">", true}}).size() == 3);
+  CHECK(encode({{"a", false}, {"b", true}}) == Ids{2});           // apart from that, one text
+  CHECK(tokenizer->encode("QqB", false, false) == Ids{8, 8, 1});  // "Q" is found after the text is in lower case
+}
+
+TEST_CASE("tokens of the configuration files: special, end, BOS") {
+  const std::string config =
+      R"({"tokenizer_config": {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "additional_special_tokens": ["<x>"]},
+    "generation_config": {"eos_token_id": [6, 2]}, "config": {"eos_token_id": 1, "bos_token_id": 0}})";
+  const auto tokenizer = made(small(), config);
+  CHECK(tokenizer->bos() == 5);
+  CHECK(tokenizer->eos() == 6);
+  CHECK(tokenizer->ends() == Ids{1, 2, 6});
+  CHECK((tokenizer->flags(6) & text::kTokenEnd) != 0);
+  CHECK((tokenizer->flags(7) & text::kTokenSpecial) != 0);
+  CHECK(made(small(), R"({"added_tokens": {"<y>": 9}})")->encode("<y>", false, false) == Ids{9});
+  CHECK(made(small())->bos() == -1);
+  CHECK(made(small(), R"({"config": {"bos_token_id": 5, "eos_token_id": 6}})")->bos() == 5);
+  CHECK(made(small(), R"({"config": {"eos_token_id": 6}})")->eos() == 6);
+  CHECK(made(small(), R"({"tokenizer_config": {"bos_token": null}, "config": {"bos_token_id": 5}})")->bos() == -1);
+}
+
+TEST_CASE("pieces are the bytes that tokens stand for") {
+  auto json = small();
+  json["model"] = parsed(R"({"type": "BPE", "vocab": {"\u0120a": 0, "\u00e2": 1, "<0x41>": 2}, "merges": []})");
+  json["decoder"] = parsed(R"({"type": "ByteLevel"})");
+  const auto bytes = made(json);
+  CHECK(bytes->piece(0) == " a");
+  CHECK(bytes->piece(1) == "\xE2");
+  CHECK(bytes->decode(Ids{0, 1}, false) == " a\xEF\xBF\xBD");
+  CHECK(bytes->token(99).empty());
+  json["decoder"] = parsed(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]})");
+  CHECK(made(json)->piece(2) == "A");
+}
+
+TEST_CASE("patterns mean what they mean to Oniguruma") {
+  CHECK(matches(R"(\s+$)", "a  \n b  ") == "[  ][  ]");
+  CHECK(matches("^a", "a\na") == "[a][a]");
+  CHECK(matches("(?m:a.b)", "a\nb") == "[a\nb]");
+  CHECK(matches(R"(\h+)", "xface9g") == "[face9]");
+  CHECK(matches("[a-z&&[^aeiou]]+", "abcde") == "[bcd]");
+  CHECK(matches("[^a-c&&[b-z]]+", "abcd z1") == "[a][d z1]");
+  CHECK(matches("[a[0-9]_]+", "a1_b2") == "[a1_][2]");
+  CHECK(matches(R"(\w+)", "a\xCC\x81_\xE2\x82\xAC") == "[a\xCC\x81_]");
+  CHECK(matches(R"([^\W\d]+)", "a1b") == "[a][b]");
+  CHECK(matches("a{,2}", "aaa") == "[aa][a]");
+  CHECK(matches("x*", "axb") == "[][x][]");
+  CHECK(matches("(?~a)", "a").find("absence operators are not supported") != std::string::npos);
+  std::string run(100000, ' ');
+  CHECK(matches(R"(\s+$)", run + "x").empty());
+  CHECK(matches(R"((?:[a-z&&[^q]]\p{M}*)+)", std::string(100000, 'a')).size() == 100002);
+}
