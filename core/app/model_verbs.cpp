@@ -124,6 +124,7 @@ json::object model_json(Session& session, const Arguments& arguments, const weig
                                   {"context", built->context}};
   out["needs"] = needs_json(needs_of(session, arguments));
   if (!arguments.flag("tensors")) return out;
+  if (!file.quantization().method.empty()) out["quantized_by"] = file.quantization().method;
   json::array rows;
   for (const program::TensorInfo& t : meta.tensors)
     rows.push_back(
