@@ -289,7 +289,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
     return plugin::to_status(m.backend().plan(m.device, view.get(), &limits, &plan), "backend " + pipeline.backend.name + ": plan");
   };
   const std::uint64_t vocab_bytes = m.tokenizer == nullptr ? 0 : std::uint64_t{m.tokenizer->size()} * 120;
-  MEKIK_CHECK_OK(plan_memory(pipeline, m.program, context, vocab_bytes, ask, m.limits, m.backend_plan, m.plan));
+  MEKIK_CHECK_OK(plan_memory(m.pipeline, m.program, context, vocab_bytes, ask, m.limits, m.backend_plan, m.plan));
   if (m.plan.context < pipeline.model.context)
     return config::misconfigured(pipeline, "[model]", "context",
                                  std::to_string(pipeline.model.context) + " tokens, but the cache holds " + std::to_string(m.plan.context) +

@@ -282,7 +282,7 @@ def context_and_pool():
         # The context is not divided by the sequences.
         assert f"up to 4 sequences at once, each of up to {tiny_model.CONTEXT} tokens" in shown and "256 tokens in all" in shown, shown
         assert "note: the model was made for" not in shown
-        less = good(mekik("check", model, "--set", "cache.memory=2KiB", "--set", "cache.block_tokens=16"))
+        less = good(mekik("check", model, "--set", "cache.memory=4KiB", "--set", "cache.block_tokens=16"))
         assert "note: the model was made for 64 tokens, but the cache holds 32" in less, less
 
 
