@@ -157,7 +157,8 @@ Status print_summary(const weights::ModelFile& file) {
   return status;
 }
 
-void print_needs(const Needs& needs, std::uint64_t made_for) {
+// `said`: notes that stand above already.
+void print_needs(const Needs& needs, const program::Program& program, const std::vector<std::string>& said) {
   if (needs.model == nullptr) {
     std::printf("  does not run here: %s\n", needs.why.c_str());
     return;
@@ -171,8 +172,9 @@ void print_needs(const Needs& needs, std::uint64_t made_for) {
   if (plan.window_bytes > 0) std::printf(", and %s a sequence in layers with a window", human_bytes(plan.window_bytes).c_str());
   std::printf("\n  fits: %llu tokens of context in 85%% of this machine's %s; the model was made for %llu\n",
               static_cast<unsigned long long>(plan.longest()), human_bytes(plan.machine_bytes).c_str(),
-              static_cast<unsigned long long>(made_for));
-  for (const std::string& note : needs.model->notes()) std::printf("  note: %s\n", note.c_str());
+              static_cast<unsigned long long>(program.context));
+  for (const std::string& note : needs.model->notes())
+    if (std::find(said.begin(), said.end(), note) == said.end()) std::printf("  note: %s\n", note.c_str());
 }
 
 int run_model(const Arguments& arguments) {
@@ -198,7 +200,11 @@ int run_model(const Arguments& arguments) {
               static_cast<unsigned long long>(program.vocab), static_cast<unsigned long long>(program.context));
   for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
   for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
-  if (tokenizer.ok()) print_needs(needs_of(session, arguments), program.context);
+  if (tokenizer.ok()) {
+    std::vector<std::string> said = file->notes();
+    for (const std::vector<std::string>& list : {program.assumed, program.notes}) said.insert(said.end(), list.begin(), list.end());
+    print_needs(needs_of(session, arguments), program, said);
+  }
   if (arguments.flag("program")) std::fputs(program::to_text(program).c_str(), stdout);
   if (!tokenizer.ok()) throw failed(std::move(tokenizer).in(path));
   return kSuccess;

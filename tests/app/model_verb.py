@@ -13,6 +13,8 @@ def for_people():
         for line in (r"gguf, .* 11 tensors", r"f32 +\d", r"tokenizer: ", r"page llama: 1 layers, width 32", r"needs .* for weights as the backend cpu",
                      r"keys and values: 128 B a token in f32", r"fits: \d+ tokens of context .*; the model was made for 64"):
             assert re.search(line, shown), (line, shown)
+        notes = re.findall(r"(?:assumed|note): (.*)", shown)
+        assert len(notes) == len(set(notes)), shown
 
 
 def as_json():
