@@ -50,7 +50,7 @@ FAMILIES = {
         scaled=variant("F32", lost="multipliers, into the weights", **MULTIPLIED),
         normed=variant(lost="mamba_norm_before_gate", mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=2, tie_word_embeddings=True, projectors_bias=True,
                        **MULTIPLIED),
-        gated=variant(lost="biases", mamba_rms_norm=True, mamba_norm_before_gate=False, mamba_n_groups=4, mamba_proj_bias=True, attention_bias=True, mlp_bias=True, **MULTIPLIED),
+        gated=variant(seed=2, lost="biases", mamba_rms_norm=True, mamba_norm_before_gate=False, mamba_n_groups=4, mamba_proj_bias=True, attention_bias=True, mlp_bias=True, **MULTIPLIED),
     )),
     "nemotron_h": Family("NemotronHConfig", "NemotronHForCausalLM", common=dict(mamba_num_heads=8, mamba_head_dim=8, ssm_state_size=5, n_groups=2, chunk_size=16,
                          n_routed_experts=6, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20), variants=dict(

@@ -25,7 +25,7 @@ FAMILIES = {
     "qwen3_moe": Family("Qwen3MoeConfig", "Qwen3MoeForCausalLM", common=MIXED, variants=dict(
         plain=variant(norm_topk_prob=True),
         raw=variant(lost="norm_topk_prob", norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True, rope_parameters=YARN, num_experts_per_tok=4),
-        dense=variant(lost="mlp_only_layers", v4=True, norm_topk_prob=True, mlp_only_layers=[1], num_hidden_layers=3, decoder_sparse_step=1, num_key_value_heads=1),
+        dense=variant(seed=3, lost="mlp_only_layers", v4=True, norm_topk_prob=True, mlp_only_layers=[1], num_hidden_layers=3, decoder_sparse_step=1, num_key_value_heads=1),
         window=variant(lost="sliding_window", use_sliding_window=True, sliding_window=6, max_window_layers=1, num_hidden_layers=2),
     )),
     "olmoe": Family("OlmoeConfig", "OlmoeForCausalLM", common=dict(num_experts=6, num_experts_per_tok=3, intermediate_size=20, head_dim=None), variants=dict(
@@ -124,6 +124,6 @@ FAMILIES = {
     "exaone_moe": Family("ExaoneMoeConfig", "ExaoneMoeForCausalLM", common=dict(moe_intermediate_size=12, num_experts=8, num_experts_per_tok=3, num_hidden_layers=4,
                          sliding_window=7), variants=dict(
         plain=variant(layer_types=layers("sssf")),
-        grouped=variant(**GROUPED, tie_word_embeddings=True, num_shared_experts=2, layer_types=layers("fsfs"), norm_topk_prob=False),
+        grouped=variant(seed=2, **GROUPED, tie_word_embeddings=True, num_shared_experts=2, layer_types=layers("fsfs"), norm_topk_prob=False),
     )),
 }
