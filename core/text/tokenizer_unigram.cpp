@@ -21,20 +21,11 @@ hf::PrefixTrie trie_of(const Vocabulary& vocabulary, const StringTable& pieces) 
   return hf::PrefixTrie{std::move(entries)};
 }
 
-// The largest one starts above 0, as in SentencePiece, whose scores are negative as a rule.
-struct Scores {
-  float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
-};
-
-Scores normal_scores(const Vocabulary& vocabulary) {
-  Scores scores;
+float least_score(const Vocabulary& vocabulary) {
+  float least = std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < vocabulary.size(); ++i)
-    if (vocabulary.types[i] == TokenType::normal) {
-      scores.least = std::min(scores.least, vocabulary.scores[i]);
-      scores.most = std::max(scores.most, vocabulary.scores[i]);
-    }
-  if (scores.least > scores.most) scores.least = 0;
-  return scores;
+    if (vocabulary.types[i] == TokenType::normal) least = std::min(least, vocabulary.scores[i]);
+  return least == std::numeric_limits<float>::max() ? 0 : least;
 }
 
 class SentencePieceUnigram final : public VocabularyTokenizer {
@@ -42,9 +33,8 @@ class SentencePieceUnigram final : public VocabularyTokenizer {
   SentencePieceUnigram(Vocabulary vocabulary, StringTable pieces, SentencePieceOptions options)
       : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), !options.whole_user_defined),
         options_(std::move(options)),
-        range_(normal_scores(this->vocabulary())),
         normalizer_(std::move(*options_.rules), user_defined_raw(this->vocabulary(), options_)),
-        lattice_(trie_of(this->vocabulary(), this->pieces()), range_.least - 10.0f, this->vocabulary().unknown) {
+        lattice_(trie_of(this->vocabulary(), this->pieces()), least_score(this->vocabulary()) - 10.0f, this->vocabulary().unknown) {
     of_byte_.fill(-1);
     for (std::size_t i = 0; i < size(); ++i)
       if (this->vocabulary().types[i] == TokenType::byte)
@@ -68,15 +58,14 @@ class SentencePieceUnigram final : public VocabularyTokenizer {
     }
   }
 
-  // The authors' pieces are worth more than anything else of their length.
-  double score(std::int32_t id) const {
-    if (vocabulary().type(id) != TokenType::user_defined) return static_cast<double>(vocabulary().scores[static_cast<std::size_t>(id)]);
+  // The authors' pieces are worth more than anything else, whose scores are negative as a rule.
+  float score(std::int32_t id) const {
+    if (vocabulary().type(id) != TokenType::user_defined) return vocabulary().scores[static_cast<std::size_t>(id)];
     const std::size_t length = vocabulary().tokens[static_cast<std::size_t>(id)].size();
-    return static_cast<double>(static_cast<float>(length) * range_.most) - 0.1;
+    return static_cast<float>(0.1 * (static_cast<double>(length) - 1));
   }
 
   SentencePieceOptions options_;
-  Scores range_;
   SpmNormalizer normalizer_;
   Lattice lattice_;
   std::array<std::int32_t, 256> of_byte_;

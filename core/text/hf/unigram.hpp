@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "text/hf/trie.hpp"
@@ -31,32 +32,41 @@ class UnigramLattice {
   UnigramLattice(PrefixTrie trie, Score unknown_score, std::int32_t unknown)
       : trie_(std::move(trie)), unknown_score_(unknown_score), unknown_(unknown) {}
 
-  // The pieces of valid UTF-8, in scratch.pieces; score_of(id, length in bytes) is a double. O(bytes * longest piece).
+  // The pieces of valid UTF-8, in scratch.pieces; score_of(id, length in bytes) is a Score. O(bytes * longest piece).
   template <class ScoreOf>
   void encode(std::string_view text, const ScoreOf& score_of, Scratch& scratch) const {
     auto& best = scratch.best;
     best.assign(text.size() + 1, Best{});
-    std::size_t at = 0;
+    std::size_t at = 0, frontier = 0;
     while (at < text.size()) {
+      if constexpr (std::is_same_v<Score, float>) reset(best, at, frontier);
       const Score here = best[at].score;
       const std::size_t length = character(text[at]);
       bool single = false;
-      // A candidate is compared before it is rounded to Score: SentencePiece does so, and it decides between equal sums.
-      const auto offer = [&](std::size_t end, double score, std::int32_t id) {
-        if (best[end].start < 0 || score > static_cast<double>(best[end].score))
-          best[end] = {static_cast<Score>(score), static_cast<std::int32_t>(at), id};
+      const auto offer = [&](std::size_t end, Score score, std::int32_t id) {
+        frontier = std::max(frontier, end);
+        if (best[end].start < 0 || score > best[end].score) best[end] = {score, static_cast<std::int32_t>(at), id};
       };
       trie_.prefixes(text.substr(at), [&](std::size_t n, std::int32_t id) {
-        offer(at + n, score_of(id, n) + static_cast<double>(here), id);
+        offer(at + n, score_of(id, n) + here, id);
         single = single || n == length;
       });
-      if (!single) offer(std::min(at + length, text.size()), static_cast<double>(unknown_score_ + here), unknown_);
+      if (!single) offer(std::min(at + length, text.size()), unknown_score_ + here, unknown_);
       at += length;
     }
     collect(text.size(), scratch);
   }
 
  private:
+  // SentencePiece keeps its floats exact in long texts by counting from 0 again.
+  static void reset(std::vector<Best>& best, std::size_t at, std::size_t frontier) {
+    constexpr Score kLargest = 100000;
+    const Score offset = best[at].score;
+    if (offset >= -kLargest && offset <= kLargest) return;
+    for (std::size_t i = at; i <= frontier; ++i)
+      if (i == at || best[i].start >= 0) best[i].score -= offset;
+  }
+
   static std::size_t character(char first) {
     const unsigned char byte = static_cast<unsigned char>(first);
     return byte < 0xC0 ? 1u : byte < 0xE0 ? 2u : byte < 0xF0 ? 3u : 4u;
