@@ -10,11 +10,6 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
-find_program(MOLD mold)
-if(MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_link_options(-fuse-ld=mold)
-endif()
-
 # One rounding everywhere: no contraction of a*b+c unless the source says fma, and never -ffast-math (design, promise 4).
 add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wshadow -Werror)
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)

@@ -3,7 +3,7 @@
 # With "fuzz" also what the preset fuzz needs.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build pkg-config ccache mold git
+packages=(g++ cmake ninja-build pkg-config ccache git
   libboost1.81-dev libboost-program-options1.81-dev libboost-json1.81-dev
   libtomlplusplus-dev libspdlog-dev libpcre2-dev libutf8proc-dev libssl-dev
   python3 python3-pip)
