@@ -31,7 +31,7 @@ PROGRAM = sys.argv[1]
 TINY = os.path.join(MODELS, "tiny")
 BOUND = 1e-5  # of the logits' standard deviation: reals are kept in F32 by GGUF
 # Keys of llama.cpp's converter that say what is so anyway.
-OTHERWISE = ("falcon.context_length",)  # a constant of its own
+OTHERWISE = ("falcon.context_length", "granitehybrid.context_length", "mamba2.context_length")  # constants of its own
 IMPLIED = ("general.", "tokenizer.", "GGUF.")
 
 
