@@ -259,7 +259,13 @@ Result<Report> convert(plugin::Registry& registry, const program::Pages& pages, 
     return values;
   };
   MEKIK_TRY(transcript, pages.transcribe(file.meta(), format, read));
+  for (const Transcript::Tensor& tensor : transcript.tensors)
+    if (format == "hf" && tensor.name.find('/') != std::string::npos)
+      return unsupported(file.meta().path + ": tensor " + mekik::quoted(tensor.name) +
+                         " would lie in a folder of its own, which is not written");
+  const std::vector<std::string> notes = transcript.notes;
   Conversion conversion{registry, file, request, std::move(transcript)};
+  conversion.report.notes = notes;
   MEKIK_CHECK_OK(conversion.choose_types());
   Status done = format == "gguf" ? conversion.write_gguf() : conversion.write_folder();
   if (done.ok()) return std::move(conversion.report);

@@ -147,6 +147,13 @@ bool byte_level_bpe(const Ggml& ggml, const Tokens& tokens, bool add_eos, std::m
   return true;
 }
 
+// GGUF spells tokens that are found in the text itself with the spaces of the text; SentencePiece has its mark there.
+std::string with_marks(const std::string& text) {
+  std::string out;
+  for (const char c : text) c == ' ' ? out += "\xE2\x96\x81" : out += c;
+  return out;
+}
+
 void sentencepiece(const Ggml& ggml, const Tokens& tokens, std::map<std::string, std::string>& files) {
   SentencePiece model;
   model.model = SentencePiece::kBpe;
@@ -155,7 +162,8 @@ void sentencepiece(const Ggml& ggml, const Tokens& tokens, std::map<std::string,
   const json::array* scores = ggml.list("scores");
   for (std::size_t i = 0; i < tokens.texts.size(); ++i) {
     const float score = scores != nullptr && i < scores->size() && (*scores)[i].is_number() ? (*scores)[i].to_number<float>() : 0.0f;
-    model.pieces.push_back({tokens.texts[i], score, static_cast<std::int32_t>(tokens.types[i])});
+    const bool found = tokens.types[i] == kUserDefined;
+    model.pieces.push_back({found ? with_marks(tokens.texts[i]) : tokens.texts[i], score, static_cast<std::int32_t>(tokens.types[i])});
     model.byte_fallback = model.byte_fallback || tokens.types[i] == kByte;
   }
   files["tokenizer.model"] = write_sentencepiece(model);
@@ -179,6 +187,8 @@ std::string tokenizer_config(const Ggml& ggml, const Tokens& tokens, const char*
     json::object one = token.get_object();
     const std::string id = json::serialize(one["id"]);
     one.erase("id");
+    const std::string_view content = one["content"].get_string();
+    if (content.find(' ') != std::string_view::npos) continue;  // the pieces say so, with marks
     added[id] = std::move(one);
   }
   out["added_tokens_decoder"] = std::move(added);

@@ -14,7 +14,8 @@ namespace {
 
 enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+constexpr std::string_view kCommon[] = {"gpt-2",  "smollm",      "llama-bpe",      "dbrx",      "qwen2",  "qwen35", "deepseek-llm",
+                                        "tekken", "deepseek-v3", "deepseek-coder", "command-r", "gpt-4o", "falcon", "bloom"};
 
 // Thrown inside this file only: what GGUF has no words for.
 struct Unsaid {
@@ -107,10 +108,16 @@ std::string pre_name(const json::value& file, const json::value& model) {
   std::vector<std::string> steps;
   if (pre != nullptr && !pre->is_null()) collect_steps(*pre, steps);
   const bool nfc = normalises_nfc(json::find(file, "normalizer")), ignore_merges = flag_of(model, "ignore_merges", false);
+  // Several names may have the same patterns; those that every reader knows come first.
+  std::string found;
   for (const text::PreTokenizer& known : text::pre_tokenizers()) {
     const bool same = std::equal(steps.begin(), steps.end(), known.steps.begin(), known.steps.end());
-    if (same && known.nfc == nfc && known.ignore_merges == ignore_merges) return std::string{known.name};
+    if (!same || known.nfc != nfc || known.ignore_merges != ignore_merges) continue;
+    const bool common = std::find(std::begin(kCommon), std::end(kCommon), known.name) != std::end(kCommon);
+    if (common) return std::string{known.name};
+    if (found.empty()) found = known.name;
   }
+  if (!found.empty()) return found;
   throw Unsaid{"its pre-tokenizer's pattern " + mekik::quoted(steps.empty() ? std::string{} : steps.back())};
 }
 
@@ -280,10 +287,20 @@ void write_ids(const std::map<std::string, std::int32_t>& ids, GgufKeys& out) {
       out.u32(std::string{"tokenizer.ggml."} + key, static_cast<std::uint32_t>(found->second));
 }
 
+// Tokens that are found in the text itself are spelled with the spaces of the text.
+void spaces_for_marks(Tokens& tokens) {
+  constexpr std::string_view kMark = "\xE2\x96\x81";
+  for (std::size_t i = 0; i < tokens.texts.size(); ++i)
+    if (tokens.types[i] == kUserDefined)
+      for (std::size_t at = tokens.texts[i].find(kMark); at != std::string::npos; at = tokens.texts[i].find(kMark, at + 1))
+        tokens.texts[i].replace(at, kMark.size(), " ");
+}
+
 void from_sentencepiece(const std::string& bytes, Tokens& tokens, std::string& model, bool& add_space) {
   auto read = read_sentencepiece(bytes);
   if (!read.ok()) throw Unsaid{read.status().text};
   if (read->model != SentencePiece::kBpe) throw Unsaid{"a SentencePiece model that is no BPE"};
+  if (read->remove_extra_whitespaces) throw Unsaid{"a SentencePiece model that drops spaces"};
   for (std::size_t i = 0; i < read->pieces.size(); ++i) tokens.set(i, read->pieces[i].text, read->pieces[i].type, read->pieces[i].score);
   model = "llama";
   add_space = read->add_dummy_prefix;
@@ -317,6 +334,7 @@ void convert_to_gguf(const json::value& hf, std::uint64_t vocabulary, GgufKeys& 
     }
   }
   if (file != nullptr) read_added(*file, tokens);
+  if (name == "llama") spaces_for_marks(tokens);
   for (std::size_t id = 0; id < std::max<std::size_t>(tokens.texts.size(), vocabulary); ++id)
     if (id >= tokens.texts.size() || tokens.texts[id].empty()) tokens.set(id, "[PAD" + std::to_string(id) + "]", kUnused, -10000.0f);
   out.text("tokenizer.ggml.model", name);

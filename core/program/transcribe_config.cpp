@@ -66,6 +66,17 @@ Transcript Transcriber::transcribe(Program program) {
   out.program = std::move(program);
   out.page = page_.name;
   out.architecture = page_.matches[target_][0];
+  out.notes = out.program.notes;
+  std::size_t unused = 0, first = 0;
+  for (std::size_t i = used_.size(); i-- > 0;)
+    if (!used_[i]) {
+      ++unused;
+      first = i;
+    }
+  if (unused != 0)
+    out.notes.push_back("left out, since the page does not use them: " + std::to_string(unused) +
+                        (unused == 1 ? " tensor, " : " tensors, ") + mekik::quoted(meta_.tensors[first].name) +
+                        (unused == 1 ? "" : " and so on"));
   weights(out);
   config(out);
   return out;

@@ -19,7 +19,7 @@ except ImportError:
 
 PROGRAM = sys.argv[1]
 WIDTH = 16
-TEXTS = ["Hello world", " low lower", "2024", "caf\u00e9 \u4f60"]
+TEXTS = ["Hello  world", " low lower", "2024", "caf\u00e9 \u4f60"]
 QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 DEEPSEEK = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
@@ -71,11 +71,11 @@ def piece(text, score, kind):
     return b"\x0a" + bytes([len(body)]) + body
 
 
-def sentencepiece_model(model_type):
+def sentencepiece_model(model_type, drop_spaces=False):
     pieces = [(b"<unk>", 0, 2), (b"<s>", 0, 3), (b"</s>", 0, 3), *((f"<0x{b:02X}>".encode(), 0, 6) for b in range(256)), ("\u2581".encode(), -5, 1), (b"l", -6, 1), (b"o", -7, 1),
-              (b"lo", -1, 1), (b"<user>", 0, 4)]
+              (b"lo", -1, 1), ("\u2581\u2581".encode(), 0, 4)]
     trainer = b"\x18" + bytes([model_type]) + b"\x98\x02\x01"  # model_type, byte_fallback
-    normalizer = b"\x18\x00"  # add_dummy_prefix: no
+    normalizer = b"\x18\x00" + (b"" if drop_spaces else b"\x20\x00")  # add_dummy_prefix and remove_extra_whitespaces: no
     return b"".join(piece(*p) for p in pieces) + b"\x12" + bytes([len(trainer)]) + trainer + b"\x1a" + bytes([len(normalizer)]) + normalizer
 
 
@@ -168,7 +168,7 @@ def pieces(scratch):
     keys, notes = convert(scratch, "pieces", 270, {"tokenizer.model": sentencepiece_model(2), "tokenizer_config.json": {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True}})
     assert not notes, notes
     assert keys["model"] == "llama" and keys["add_space_prefix"] is False
-    assert keys["tokens"][259:264] == ["\u2581", "l", "o", "lo", "<user>"] and keys["scores"][262] == -1
+    assert keys["tokens"][259:264] == ["\u2581", "l", "o", "lo", "  "] and keys["scores"][262] == -1
     assert keys["token_type"][259:266] == [NORMAL, NORMAL, NORMAL, NORMAL, USER, UNUSED, UNUSED]
 
 
@@ -176,6 +176,8 @@ def left_out(scratch):
     odd = byte_level([r"\p{Lu}+|.+"])
     keys, notes = convert(scratch, "odd", 263, {"tokenizer.json": odd, "tokenizer_config.json": NAMES})
     assert keys == {"model": "no_vocab"} and "pattern" in notes[0] and "left out" in notes[0], (keys, notes)
+    keys, notes = convert(scratch, "spaces", 270, {"tokenizer.model": sentencepiece_model(2, drop_spaces=True)})
+    assert keys == {"model": "no_vocab"} and "drops spaces" in notes[0], (keys, notes)
     keys, notes = convert(scratch, "none", 263, {})
     assert keys == {"model": "no_vocab"} and notes == ["the model has no tokenizer, so the file has none"], notes
 
