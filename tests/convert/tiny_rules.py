@@ -24,7 +24,7 @@ SAID = ("has no place in", "knows no models of format", "would not be the same i
 # Where the folder that comes back spells its tensors as the page's first alternative does, not as the first folder did.
 OTHER_NAMES = ("bert_rank-", "gemma3_vision-", "mistral3_vision-", "nomic_bert", "falcon-multiquery", "falcon-one_norm")
 # llama.cpp's converter writes some tensors under other names than we, or turned where nothing depends on it.
-ODD_TENSORS = {"falcon_h1-plain": ("ffn_norm", "ffn_norm.weight"), "falcon-multiquery": ("attn_norm.", "attn_norm_2."), "falcon-one_norm": ("attn_norm.", "attn_norm_2.")}
+ODD_TENSORS = {"falcon-multiquery": ("attn_norm.", "attn_norm_2."), "falcon-one_norm": ("attn_norm.", "attn_norm_2.")}
 TURNED = ("nemotron_h",)
 # What is said of these: a part of the line.
 REFUSED = {  # not as GGUF
