@@ -37,7 +37,8 @@ NAMES = ["arcee-biased", "arcee-plain", "cohere-normed", "cohere-plain", "cohere
           "exaone4-plain", "falcon-grouped", "gemma-mqa", "gemma-plain", "glm-wide", "glm4-biased", "glm4-plain", "gpt_neox-plain", "granite-plain",
           "llama-plain", "llama-linear", "llama-llama3", "llama-yarn", "mistral-v4", "nemotron-plain", "qwen2-plain", "qwen2-yarn", "qwen3-biased",
           "qwen3-plain", "qwen3-v4", "starcoder2-plain", "stablelm-plain", "stablelm-v4", "olmo2-plain", "smollm3-plain", "phi3-plain"]
-BOUND, SAME = 1e-3, 1e-4  # of the logits' standard deviation; the second within one program
+OWN_WAY = ("phi3-plain", "qwen2-yarn")  # llama.cpp takes the same keys as its converter writes, and other windows and scalings than transformers
+BOUND, SAME, ROUGH = 1e-3, 1e-4, 5e-2  # of the logits' standard deviation: transformers; within llama.cpp; llama.cpp against transformers
 
 
 def mekik(*arguments):
@@ -108,12 +109,15 @@ def check(name, scratch):
     reference = np.load(os.path.join(folder, "expected.npz"))
     tokens = [int(t) for t in reference["tokens"]]
     made, back, done = os.path.join(scratch, "made.gguf"), os.path.join(scratch, "back"), []
-        mekik("convert", folder, "--to", "gguf", "-o", made)
+    mekik("convert", folder, "--to", "gguf", "-o", made)
     if llama_cpp is not None and gguf_twin.there(folder):
         theirs, ours = in_llama_cpp(write_twin(folder, scratch), tokens), in_llama_cpp(made, tokens)
-        if theirs is None:
-            done.append("llama.cpp opens not even its own")
-        else:
+        if theirs is None and ours is None:
+            done.append("llama.cpp opens neither its own nor ours")
+        elif theirs is None and name not in OWN_WAY:
+            compare(ours, reference["logits"][-1], ROUGH, "llama.cpp")
+            done.append("llama.cpp (only ours)")
+        elif theirs is not None:
             assert ours is not None, "llama.cpp does not open it"
             compare(ours, theirs, SAME, "llama.cpp")
             done.append("llama.cpp")
