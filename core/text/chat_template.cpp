@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <unordered_set>
 
 #include "base/text.hpp"
@@ -119,6 +120,8 @@ struct ChatTemplate::Impl {
   std::string source;
   jinja::Body body;
   std::unordered_set<std::string> variables;
+  std::once_flag probed;
+  TemplateNeeds needs;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
@@ -159,74 +162,16 @@ Result<std::vector<TextPart>> ChatTemplate::render(const json::object& context, 
 
 bool ChatTemplate::uses(std::string_view variable) const { return impl_->variables.count(std::string{variable}) != 0; }
 
+const std::string& ChatTemplate::source() const { return impl_->source; }
+
+const TemplateNeeds& ChatTemplate::needs() const {
+  std::call_once(impl_->probed, [this] { impl_->needs = probe_needs(*this); });
+  return impl_->needs;
+}
+
 std::string plain_text(const std::vector<TextPart>& parts) {
   std::string out;
   for (const TextPart& part : parts) out += part.text;
-  return out;
-}
-
-namespace {
-
-// The text of content parts, joined by nothing.
-Result<std::string> joined_parts(const json::array& parts, const std::string& where) {
-  std::string text;
-  for (const json::value& part : parts) {
-    const json::value* type = json::find(part, "type");
-    if (type == nullptr || !type->is_string()) return invalid(where + ".content: each part needs a \"type\"");
-    if (type->as_string() != "text")
-      return invalid(where + ".content: parts of type " + quoted(type->as_string()) + " are not supported; this model takes text");
-    const json::value* value = json::find(part, "text");
-    if (value == nullptr || !value->is_string()) return invalid(where + ".content: a text part needs a \"text\" of type string");
-    text += value->as_string();
-  }
-  return text;
-}
-
-Status normalise_tool_calls(json::value& calls, const std::string& where) {
-  if (!calls.is_array()) return invalid(where + ".tool_calls: expected an array");
-  for (json::value& call : calls.as_array()) {
-    json::object* members = call.if_object();
-    json::value* function = members ? members->if_contains("function") : nullptr;
-    if (function == nullptr || !function->is_object()) return invalid(where + ".tool_calls: each call needs a \"function\" object");
-    json::value* arguments = function->as_object().if_contains("arguments");
-    if (arguments == nullptr || !arguments->is_string()) continue;
-    auto parsed = json::parse(arguments->as_string());
-    if (!parsed) return invalid(where + ".tool_calls: arguments are not valid JSON: " + parsed.status().text);
-    *arguments = std::move(*parsed);
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<json::array> normalise_messages(const json::array& messages) {
-  json::array out;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::string where = "messages[" + std::to_string(i) + "]";
-    if (!messages[i].is_object()) return invalid(where + ": expected an object");
-    json::object message = messages[i].as_object();
-    const json::value* role = message.if_contains("role");
-    if (role == nullptr || !role->is_string()) return invalid(where + ": needs a \"role\" of type string");
-    if (json::value* content = message.if_contains("content")) {
-      if (content->is_null()) {
-        *content = "";
-      } else if (content->is_array()) {
-        MEKIK_TRY(text, joined_parts(content->as_array(), where));
-        *content = text;
-      } else if (!content->is_string()) {
-        return invalid(where + ".content: expected a string or an array of parts");
-      }
-    } else if (message.if_contains("tool_calls") != nullptr) {
-      message["content"] = "";
-    } else {
-      return invalid(where + ": needs \"content\"");
-    }
-    if (json::value* calls = message.if_contains("tool_calls")) {
-      if (calls->is_null()) message.erase("tool_calls");
-      else MEKIK_CHECK_OK(normalise_tool_calls(*calls, where));
-    }
-    out.push_back(std::move(message));
-  }
   return out;
 }
 

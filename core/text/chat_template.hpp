@@ -20,6 +20,20 @@ struct TemplateLimits {
   std::optional<std::int64_t> now;  // seconds since 1970, UTC, for strftime_now; none: the machine's local time
 };
 
+enum class MissingContent { empty, null, absent };  // "", null, or no member
+
+// How a template wants its messages.
+struct TemplateNeeds {
+  bool shows_calls = false;                                // calls of functions in earlier answers
+  bool text_arguments = false;                             // their arguments as JSON in a text; else as an object
+  bool short_ids = false;                                  // ids of calls have to be 9 letters and digits
+  bool parts = false;                                      // content as an array of parts; else as a text
+  bool developer = false;                                  // knows this role
+  bool empty_content = true;                               // an empty text beside calls lets them be shown
+  MissingContent missing_content = MissingContent::empty;  // beside calls, where the request has none
+  std::string reasoning_key;                               // of earlier answers; empty: it does not show them
+};
+
 // Immutable after compile; render from any thread.
 class ChatTemplate {
  public:
@@ -35,6 +49,9 @@ class ChatTemplate {
   Result<std::vector<TextPart>> render(const json::object& context, const TemplateLimits& limits = {}) const;
   // Whether an expression of the template reads a variable of the context ("tools").
   bool uses(std::string_view variable) const;
+  const std::string& source() const;
+  // Found out at the first call, by rendering small conversations.
+  const TemplateNeeds& needs() const;
 
  private:
   struct Impl;
@@ -44,8 +61,15 @@ class ChatTemplate {
 
 std::string plain_text(const std::vector<TextPart>& parts);
 
-// OpenAI messages made uniform before rendering: parts of content joined by nothing where they are text (other types are an error),
-// null content becomes "", tool_calls arguments given as JSON text become objects. Errors name the message's index.
-Result<json::array> normalise_messages(const json::array& messages);
+TemplateNeeds probe_needs(const ChatTemplate& chat_template);
+// Whether the template can show functions, and the variables for it, in OpenAI's form.
+bool takes_tools(const ChatTemplate& chat_template);
+void add_tools(const ChatTemplate& chat_template, const json::array& tools, json::object& context);
+
+// OpenAI messages made uniform before rendering, as the template needs them: parts of content joined by nothing where they are text
+// (other types are an error), missing content, arguments of calls as an object or as a text, reasoning under the key that the template
+// reads (from reasoning_content, reasoning or thinking), and the name of the function in a tool's message that has only the call's id.
+// Errors name the message's index.
+Result<json::array> normalise_messages(const json::array& messages, const TemplateNeeds& needs = {});
 
 }  // namespace mekik::text

@@ -18,7 +18,7 @@ LAYERS = {  # core folder -> folders it may include (docs/design.md, section 11)
     "plugin": {"base", "config", "metrics"},
     "program": {"base", "config"},
     "weights": {"base", "config", "plugin", "program"},
-    "text": {"base"},
+    "text": {"base", "config"},
     "convert": {"base", "config", "plugin", "program", "weights", "text"},
     "sample": {"base", "config", "plugin", "metrics"},
     "engine": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample"},
