@@ -11,6 +11,7 @@
 #include "config/pipeline.hpp"
 #include "engine/engine.hpp"
 #include "engine/vectors.hpp"
+#include "text/answer/format.hpp"
 #include "text/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -25,6 +26,7 @@ struct Served {
   std::string tokenizer_error;                        // why there is none; shown to clients, so no paths
   const text::ChatTemplate* chat_template = nullptr;  // nullptr: chat requests are refused
   std::string template_error;                         // why there is none, as a sentence; shown to clients, so no paths
+  const text::AnswerFormat* format = nullptr;         // of its answers; nullptr: they are content and nothing else
   std::uint32_t context = 0, vocab = 0;               // tokens a sequence may have; ids are 0 .. vocab-1
   std::uint32_t max_queue = 256;                      // of the engine: more prompts in one request never fit
   program::Task task = program::Task::generate;       // what it answers to; never automatic

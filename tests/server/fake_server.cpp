@@ -10,6 +10,7 @@
 #include "server/fakes.hpp"
 #include "server/openai/fields.hpp"
 #include "server/route.hpp"
+#include "support/paths.hpp"
 
 namespace {
 
@@ -62,7 +63,15 @@ int main(int argc, char** argv) {
   const test::FakeTokenizer tokenizer;
   test::FakeEngine engine{tokenizer, behaviour};
   const auto chat_template = text::ChatTemplate::compile(test::kChatML);
-  if (!chat_template.ok()) return 1;
+  const auto with_tools = text::ChatTemplate::compile(test::kWithTools);
+  if (!chat_template.ok() || !with_tools.ok()) return 1;
+  config::Diagnostics diagnostics;
+  const auto formats = text::AnswerFormats::load(test::source_directory() / "configs" / "formats", diagnostics);
+  if (!diagnostics.ok()) {
+    std::fprintf(stderr, "%s\n", diagnostics.render().c_str());
+    return 1;
+  }
+  const text::AnswerFormat plain = text::format_of(*chat_template, formats), calling = text::format_of(*with_tools, formats);
   auto server = server::Server::bind(use);
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", server.status().text.c_str());
@@ -70,6 +79,11 @@ int main(int argc, char** argv) {
   }
   for (const std::string& address : (*server)->addresses()) std::printf("%s\n", address.c_str());
   std::vector<server::Served> models = {test::fake_served(engine, tokenizer, &*chat_template)};
+  models.front().format = &plain;
+  models.push_back(models.front());
+  models.back().name = "tools";
+  models.back().chat_template = &*with_tools;
+  models.back().format = &calling;
   models.push_back(models.front());
   models.back().name = "bare";
   models.back().chat_template = nullptr;

@@ -280,6 +280,15 @@ inline constexpr const char* kChatML =
     "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
+// Shows tools and calls, and begins an answer inside of reasoning when `thinks` says so.
+inline constexpr const char* kWithTools =
+    "{% if tools %}{{ '<|im_start|>system\nCall with <tool_call></tool_call>: ' }}{{ tools | tojson }}{{ '<|im_end|>\n' }}{% endif %}"
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
+    "{% if m.reasoning_content %}{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{{ '\n<tool_call>\n{\"name\": \"' + c.function.name + '\", \"arguments\": ' }}"
+    "{{ c.function.arguments | tojson }}{{ '}\n</tool_call>' }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% if thinks %}{{ '<think>\n' }}{% endif %}{% endif %}";
+
 inline server::Served fake_served(engine::Engine& engine, const text::Tokenizer& tokenizer, const text::ChatTemplate* chat_template) {
   server::Served served;
   served.engine = &engine;

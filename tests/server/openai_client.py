@@ -23,7 +23,7 @@ def fails(kind, call, **fields):
 
 
 def models():
-    assert [m.id for m in client.models.list()] == ["fake", "bare"]
+    assert [m.id for m in client.models.list()] == ["fake", "tools", "bare"]
     assert client.models.retrieve("fake").id == "fake"
     fails(openai.NotFoundError, client.models.retrieve, model="none")
 
@@ -79,6 +79,90 @@ def chat_logprobs():
         assert item.bytes in [top.bytes for top in item.top_logprobs] and len(values) == 5
     for bad in [dict(logprobs=True, top_logprobs=21), dict(top_logprobs=5)]:
         assert fails(openai.BadRequestError, client.chat.completions.create, model="fake", messages=HI, **bad).param == "top_logprobs"
+
+
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}]
+
+
+def say(text, **fields):
+    """The whole message of an answer that says `text`, with its reason, which the stream must give, too."""
+    messages = [{"role": "user", "content": f"FORCE({text})"}]
+    fields = {"model": "tools", "messages": messages, **fields}
+    whole = client.chat.completions.create(**fields)
+    chunks = list(client.chat.completions.create(**fields, stream=True, stream_options={"include_usage": True}))
+    message, calls, reason = {"content": "", "reasoning_content": ""}, [], None
+    for chunk in chunks:
+        for choice in chunk.choices:
+            reason = choice.finish_reason or reason
+            delta = choice.delta.model_dump(exclude_unset=True)
+            assert None not in delta.values(), delta
+            for key in message:
+                message[key] += delta.get(key, "")
+            assert delta.get("reasoning", "") == delta.get("reasoning_content", "")
+            for call in delta.get("tool_calls", []):
+                if "id" in call:  # the first of a call, and the only one with an id and a name
+                    assert call["index"] == len(calls) and call["type"] == "function" and call["function"]["name"]
+                    calls.append(call)
+                else:
+                    assert call["index"] == len(calls) - 1 and list(call["function"]) == ["arguments"] and set(call) == {"index", "function"}
+                    calls[-1]["function"]["arguments"] += call["function"]["arguments"]
+    one = whole.choices[0]
+    shown = one.message.model_dump(exclude_unset=True)
+    assert chunks[0].choices[0].delta.role == "assistant" and chunks[-1].usage == whole.usage
+    assert (shown["content"] or "", shown.get("reasoning_content", "")) == (message["content"], message["reasoning_content"]), (shown, message)
+    strip = lambda calls: [(c["type"], c["function"]) for c in calls]
+    assert strip(shown.get("tool_calls", [])) == strip(calls) and reason == one.finish_reason
+    assert len({c["id"] for c in calls}) == len(calls) == len({c["id"] for c in shown.get("tool_calls", [])})
+    return one.message, one.finish_reason, whole
+
+
+def reasoning():
+    for text, wanted in [("<think>a</think>b", ("a", "b")), ("<think>\na 🦀\n</think>\n\nb", ("a 🦀", "b")), ("<think>a", ("a", "")),
+                         ("x < y and <thin air", (None, "x < y and <thin air"))]:
+        message, reason, whole = say(text)
+        assert (getattr(message, "reasoning_content", None), message.content) == wanted and reason == "stop", message
+        assert (whole.usage.completion_tokens_details.reasoning_tokens > 0) == (wanted[0] is not None)
+        assert say(text, extra_body={"separate_reasoning": False})[0].content == text
+        kept = say(text, extra_body={"include_reasoning": False})[0]
+        assert kept.content == wanted[1] and getattr(kept, "reasoning_content", None) is None
+    opened = {"extra_body": {"chat_template_kwargs": {"thinks": True}}}
+    message = say("a</think>b", **opened)[0]
+    assert (message.reasoning_content, message.content) == ("a", "b")
+    assert say("a", **opened)[0].reasoning_content == "a"
+    # The scores are those of the content, and all of it.
+    for text in ("<think>a</think>\n\nbé ", "plain"):
+        _, _, whole = say(text, logprobs=True, top_logprobs=2)
+        items = whole.choices[0].logprobs.content
+        assert bytes(b for item in items for b in item.bytes).decode() == whole.choices[0].message.content, items
+
+
+def tool_calls():
+    call = lambda city: '<tool_call>\n{"name": "get_weather", "arguments": {"city": "%s"}}\n</tool_call>' % city
+    message, reason, _ = say(call("Paris") + "\n" + call("Rome"), tools=TOOLS)
+    assert reason == "tool_calls" and message.content is None
+    assert [(c.function.name, c.function.arguments) for c in message.tool_calls] == [("get_weather", '{"city": "%s"}' % c) for c in ("Paris", "Rome")]
+    message, _, _ = say("<think>Hm.</think>Let me look.\n" + call("Zürich"), tools=TOOLS, tool_choice="auto")
+    assert (message.content, message.reasoning_content, len(message.tool_calls)) == ("Let me look.", "Hm.", 1)
+    assert len(say(call("Paris") + call("Rome"), tools=TOOLS, parallel_tool_calls=False)[0].tool_calls) == 1
+    # Nobody asked for calls: then there are none.
+    for fields in ({}, {"tools": TOOLS, "tool_choice": "none"}):
+        message, reason, _ = say(call("Paris"), **fields)
+        assert message.content == call("Paris") and message.tool_calls is None and reason == "stop"
+    message, reason, _ = say(call("Paris"), tools=TOOLS, max_tokens=55)
+    assert reason == "length" and message.tool_calls[0].function.arguments == call("Paris")[:55].split('"arguments": ')[1]
+    message, reason, _ = say("Use <tool_call> here", tools=TOOLS)
+    assert message.content == "Use <tool_call> here" and reason == "stop"
+    # What came back goes in again, as OpenAI's client sends it.
+    answer = say("Let me look.\n" + call("Paris"), tools=TOOLS)[0]
+    history = [{"role": "user", "content": "FORCE(It rains.)"}, answer, {"role": "tool", "tool_call_id": answer.tool_calls[0].id, "content": "rain"}]
+    again = client.chat.completions.create(model="tools", messages=history, tools=TOOLS)
+    assert again.choices[0].message.content == "It rains."
+    create = client.chat.completions.create
+    for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}, "maybe"):
+        error = fails(openai.BadRequestError, create, model="tools", messages=HI, tools=TOOLS, tool_choice=choice)
+        assert error.param == "tool_choice", error
+    assert fails(openai.BadRequestError, create, model="tools", messages=HI, tool_choice="required").param == "tool_choice"
+    assert fails(openai.BadRequestError, create, model="fake", messages=HI, tools=TOOLS).param == "tools"
 
 
 def completions_and_echo():
@@ -143,5 +227,5 @@ def ends_well():
     assert server.stop() == 0, server.log
 
 
-main([models, chat, several_answers, streams_equal_whole_answers, stops, chat_logprobs, completions_and_echo, several_prompts, refusals,
+main([models, chat, several_answers, streams_equal_whole_answers, reasoning, tool_calls, stops, chat_logprobs, completions_and_echo, several_prompts, refusals,
       warnings_are_shown, tokenizing, ends_well])

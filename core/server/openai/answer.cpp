@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace mekik::server::openai {
 
@@ -28,14 +27,7 @@ void Answer::count(std::uint32_t choice, const engine::Event& event) {
   }
 }
 
-std::vector<engine::TokenInfo> Answer::said(std::uint32_t choice, const engine::Event& event) {
-  std::vector<engine::TokenInfo>& waiting = counts_[choice].unsaid;
-  waiting.insert(waiting.end(), event.tokens.begin(), event.tokens.end());
-  const auto end = waiting.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(event.unsaid, waiting.size()));
-  std::vector<engine::TokenInfo> out{std::make_move_iterator(waiting.begin()), std::make_move_iterator(end)};
-  waiting.erase(waiting.begin(), end);
-  return out;
-}
+std::vector<engine::TokenInfo> Answer::said(std::uint32_t choice, const engine::Event& event) { return counts_[choice].said.take(event); }
 
 std::uint32_t Answer::completion_tokens() const {
   std::uint32_t sum = 0;
@@ -61,6 +53,7 @@ json::object Answer::usage() const {
   out["completion_tokens"] = completion;
   out["total_tokens"] = prompt + completion;
   out["prompt_tokens_details"] = json::object{{"cached_tokens", cached}};
+  add_usage(out);
   return out;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/json.hpp"
 #include "engine/engine.hpp"
+#include "engine/said.hpp"
+#include "text/answer/reader.hpp"
 #include "text/tokenizer.hpp"
 
 namespace mekik::server::openai {
@@ -20,6 +22,15 @@ struct AnswerOptions {
   bool show_special = false, include_usage = false;
   const text::Tokenizer* tokenizer = nullptr;
   std::vector<std::string> warnings;
+};
+
+// How the answers of a chat are taken apart. Shared by its choices.
+struct ChatOptions {
+  const text::AnswerFormat* format = nullptr;  // nullptr: all is content
+  text::KnownTools tools;
+  text::AnswerOptions parse;
+  bool shows_reasoning = true;
+  bool one_call = false;  // further calls are left out
 };
 
 // One request's answer. Not thread-safe. `choice` below: prompt * answers_per_prompt + the event's index.
@@ -43,13 +54,14 @@ class Answer {
   struct Count {
     engine::Usage usage;
     bool finished = false;
-    std::vector<engine::TokenInfo> unsaid;
+    engine::SaidTokens said;
   };
   void count(std::uint32_t choice, const engine::Event& event);
   // The tokens whose text has been shown since the last call, so that a list of tokens has none more than the text.
   std::vector<engine::TokenInfo> said(std::uint32_t choice, const engine::Event& event);
   json::object envelope(const char* object, bool chunk);
   json::object usage() const;
+  virtual void add_usage(json::object& usage) const { (void)usage; }
   virtual const char* chunk_object() const = 0;
 
   AnswerOptions options_;
@@ -58,7 +70,7 @@ class Answer {
   bool warned_ = false;
 };
 
-std::unique_ptr<Answer> make_chat_answer(AnswerOptions options);
+std::unique_ptr<Answer> make_chat_answer(AnswerOptions options, ChatOptions chat);
 // `echoes`: per prompt, the text shown before the answer (echo), or empty. `prompts`: their tokens, with `echo`.
 struct Echo {
   std::string text;

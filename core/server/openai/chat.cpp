@@ -24,6 +24,15 @@ void read_logprobs(Fields& fields, engine::Request& request) {
   if (wanted) request.logprobs = static_cast<std::int32_t>(top.value_or(0));
 }
 
+ChatOptions read_reasoning(Fields& fields) {
+  ChatOptions out;
+  out.shows_reasoning = fields.boolean("include_reasoning", true);
+  out.parse.reasoning = fields.boolean("separate_reasoning", true);
+  if (!out.shows_reasoning && !out.parse.reasoning)
+    fields.fail("include_reasoning", "reasoning that is not separated cannot be left out; separate_reasoning must be true");
+  return out;
+}
+
 }  // namespace
 
 MaybeError prepare_chat(const Input& input, Prepared& out) {
@@ -42,12 +51,18 @@ MaybeError prepare_chat(const Input& input, Prepared& out) {
   read_max_tokens(fields, *out.served, request, asked);
   read_logprobs(fields, request);
   ChatFields chat = read_chat_fields(fields, options.warnings);
+  ChatOptions parse = read_reasoning(fields);
   if ((error = read_common(fields, kChat, *out.served, request, options, out))) return error;
-  if ((error = render_chat(chat, *out.served, request.prompt, options.warnings))) return error;
+  if ((error = render_chat(chat, *out.served, request.prompt, options.warnings, &parse.parse.start))) return error;
   if ((error = fit_context(*out.served, request, asked, options.warnings))) return error;
   options.choices = options.answers_per_prompt = request.n;
   options.logprobs = request.logprobs;
-  out.answer = make_chat_answer(std::move(options));
+  parse.format = out.served->format;
+  if (chat.calls) parse.tools = text::KnownTools{*chat.tools};
+  parse.parse.calls = chat.calls;
+  parse.parse.show_special = options.show_special;
+  parse.one_call = chat.one_call;
+  out.answer = make_chat_answer(std::move(options), std::move(parse));
   out.requests.push_back(std::move(request));
   return std::nullopt;
 }

@@ -10,7 +10,7 @@ namespace mekik::server::openai {
 namespace {
 
 // Members of a message that only a template can honour.
-constexpr const char* kForTemplate[] = {"name", "reasoning_content", "thinking"};
+constexpr const char* kForTemplate[] = {"name", "reasoning_content", "reasoning", "thinking"};
 constexpr std::size_t kMaxMessages = 10'000, kMaxTools = 128, kMaxNameBytes = 64;
 
 bool is_name(const json::value* value) {
@@ -74,7 +74,7 @@ bool check_message(const json::value& value, std::size_t index, Fields& fields, 
     warnings.push_back(where + ".annotations has no effect");
   if (const json::object rest = message.rest(); !message.error() && !rest.empty()) {
     ApiError unknown = unknown_field(std::string_view{rest.begin()->key()}, {"role", "content", "name", "tool_calls", "tool_call_id",
-                                                                             "reasoning_content", "thinking", "annotations"});
+                                                                             "reasoning_content", "reasoning", "thinking", "annotations"});
     unknown.param = where + "." + unknown.param;
     fields.adopt(std::move(unknown));
   }
@@ -82,17 +82,24 @@ bool check_message(const json::value& value, std::size_t index, Fields& fields, 
   return !fields.error();
 }
 
+// "auto" and "none"; to make a model call something takes a grammar.
+bool read_tool_choice(Fields& fields, bool tools) {
+  const json::value* choice = fields.get("tool_choice");
+  if (choice == nullptr || *choice == "auto") return tools;
+  if (*choice == "none") return false;
+  if (!tools) fields.fail("tool_choice", "needs tools");
+  else if (*choice == "required" || choice->is_object())
+    fields.fail("tool_choice", "the model cannot be made to call a function yet; \"auto\" leaves it to the model, \"none\" forbids it");
+  else fields.fail("tool_choice", "must be \"auto\" or \"none\"");
+  return false;
+}
+
 void read_tools(Fields& fields, ChatFields& chat) {
   chat.tools = fields.array("tools");
-  const json::value* choice = fields.get("tool_choice");
-  const bool none = choice != nullptr && choice->is_string() && choice->get_string() == "none";
-  if (chat.tools == nullptr || chat.tools->empty()) {
-    chat.tools = nullptr;
-    if (choice != nullptr && !none && !(choice->is_string() && choice->get_string() == "auto"))
-      fields.fail("tool_choice", "calling tools is not supported yet");
-    return;
-  }
-  if (!none) return fields.fail("tools", "calling tools is not supported yet; with tool_choice = \"none\" the model only sees them");
+  if (chat.tools != nullptr && chat.tools->empty()) chat.tools = nullptr;
+  chat.calls = read_tool_choice(fields, chat.tools != nullptr);
+  chat.one_call = !fields.boolean("parallel_tool_calls", true);
+  if (chat.tools == nullptr) return;
   if (chat.tools->size() > kMaxTools) return fields.fail("tools", "at most " + std::to_string(kMaxTools) + " are allowed");
   for (const json::value& tool : *chat.tools) {
     const json::value* type = json::find(tool, "type");
@@ -114,9 +121,10 @@ void read_variables(Fields& fields, ChatFields& chat) {
   if (const auto effort = fields.text("reasoning_effort")) chat.variables["reasoning_effort"] = *effort;
 }
 
-// developer is OpenAI's newer name of system, which no template of the older models knows.
-json::array with_system(const json::array& messages) {
+// developer is OpenAI's newer name of system, which many templates do not know.
+json::array with_system(const json::array& messages, bool developer) {
   json::array out = messages;
+  if (developer) return out;
   for (json::value& message : out)
     if (json::value& role = message.as_object()["role"]; role == "developer") role = "system";
   return out;
@@ -126,7 +134,7 @@ json::object template_context(const ChatFields& chat, const Served& served, json
   json::object context = chat.variables;
   context["messages"] = std::move(messages);
   context["add_generation_prompt"] = chat.add_generation_prompt;
-  if (chat.tools != nullptr) context["tools"] = *chat.tools;
+  if (chat.tools != nullptr) text::add_tools(*served.chat_template, *chat.tools, context);
   const text::Tokenizer& tokenizer = *served.tokenizer;
   if (tokenizer.bos() >= 0) context["bos_token"] = std::string_view{tokenizer.token(tokenizer.bos())};
   if (tokenizer.eos() >= 0) context["eos_token"] = std::string_view{tokenizer.token(tokenizer.eos())};
@@ -142,8 +150,10 @@ MaybeError check_template(const ChatFields& chat, const Served& served) {
                     "model",
                     "no_chat_template",
                     {}};
-  if (chat.tools != nullptr && !served.chat_template->uses("tools"))
+  if (chat.tools != nullptr && !text::takes_tools(*served.chat_template))
     return bad_field("tools", "tools: the chat template of this model does not show tools");
+  if (chat.calls && (served.format == nullptr || !served.format->calls()))
+    return bad_field("tools", "tools: it is not known how this model writes calls; with tool_choice = \"none\" it only sees the tools");
   for (const auto& member : chat.variables)
     if (!served.chat_template->uses(member.key()))
       return bad_field(member.key() == "reasoning_effort" ? "reasoning_effort" : "chat_template_kwargs",
@@ -177,9 +187,13 @@ MaybeError check_shown(const ChatFields& chat, const Served& served, const json:
     bare.tools = nullptr;
     if (same(bare, messages)) return bad_field("tools", "the chat template of this model does not show these tools");
   }
-  for (const char* member : kForTemplate)
-    if (has_member(messages, member) && same(chat, without_member(messages, member)))
+  const std::string& reasoning = served.chat_template->needs().reasoning_key;
+  for (const std::string member : kForTemplate) {
+    // Reasoning is given to the template under the name that it reads.
+    const std::string used = member != "name" && !reasoning.empty() ? reasoning : member;
+    if (has_member(*chat.messages, member.c_str()) && same(chat, without_member(messages, used.c_str())))
       warnings.push_back("the chat template of this model does not show " + mekik::quoted(member) + " of these messages");
+  }
   return std::nullopt;
 }
 
@@ -199,16 +213,18 @@ ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings) 
   return chat;
 }
 
-MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens,
-                       std::vector<std::string>& warnings) {
+MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens, std::vector<std::string>& warnings,
+                       text::AnswerStart* start) {
   if (MaybeError error = check_template(chat, served)) return error;
-  auto messages = text::normalise_messages(with_system(*chat.messages));
+  const text::TemplateNeeds& needs = served.chat_template->needs();
+  auto messages = text::normalise_messages(with_system(*chat.messages, needs.developer), needs);
   if (!messages.ok()) return bad_field("messages", messages.status().text);
   const auto parts = served.chat_template->render(template_context(chat, served, *messages));
   if (!parts.ok()) return bad_field("messages", "the model's chat template refused the messages: " + parts.status().text);
   const std::string shown = text::plain_text(*parts);
   if (MaybeError error = check_shown(chat, served, *messages, shown, warnings)) return error;
   if (MaybeError error = check_length(served, shown.size())) return error;
+  if (start != nullptr && served.format != nullptr) *start = text::answer_start(*served.format, *parts);
   tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
   if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");
   return std::nullopt;

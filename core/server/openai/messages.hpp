@@ -6,6 +6,7 @@
 
 #include "server/openai/fields.hpp"
 #include "server/server.hpp"
+#include "text/answer/parser.hpp"
 
 namespace mekik::server::openai {
 
@@ -14,11 +15,15 @@ struct ChatFields {
   const json::array* tools = nullptr;
   json::object variables;  // chat_template_kwargs and reasoning_effort
   bool add_generation_prompt = true;
+  bool calls = false;     // the model may call the tools
+  bool one_call = false;  // at most one of them
 };
 
 // Checks the shapes; mistakes are left in `fields`. Points into the body.
 ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings);
 // Renders and tokenizes. Errors of the template are passed on as 400, and what it does not show is refused or warned of.
-MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens, std::vector<std::string>& warnings);
+// `start`: where the answer to this prompt begins, for its parser; may be nullptr.
+MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens, std::vector<std::string>& warnings,
+                       text::AnswerStart* start = nullptr);
 
 }  // namespace mekik::server::openai

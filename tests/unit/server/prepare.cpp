@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "Fields of a chat and their limits") {
       {R"("response_format":{"type":"json_object"})", "response_format"},
       {R"("response_format":{"type":"json_schema","json_schema":{"schema":{"type":"strin"}}})", "response_format"},
       {R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools"},
-      {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required")", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required")", "tool_choice"},
       {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")", "tools"},  // ChatML does not show them
       {R"("tool_choice":"required")", "tool_choice"},
       {R"("store":true)", "store"},
