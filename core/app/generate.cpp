@@ -33,7 +33,7 @@ class CatchInterrupt {
 
 }  // namespace
 
-Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const std::string&)>& on_text) {
+Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const engine::Event&)>& on_event) {
   std::mutex mutex;
   std::condition_variable over;
   Answer answer;
@@ -42,7 +42,7 @@ Answer generate(engine::Engine& engine, engine::Request request, const std::func
   const std::uint32_t asked = request.max_tokens;
   const CatchInterrupt interrupt;
   const engine::RequestId id = need(engine.submit(std::move(request), [&](const engine::Event& event) {
-    if (!event.text.empty()) on_text(event.text);
+    on_event(event);
     const std::lock_guard lock{mutex};
     for (const engine::TokenInfo& token : event.tokens) answer.tokens.push_back(token.id);
     answer.text += event.text;
@@ -93,15 +93,18 @@ engine::Request request_of(const Arguments& arguments, Session& session, const c
   return request;
 }
 
-std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages) {
+std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages, const text::AnswerFormat* format,
+                                      text::AnswerStart* start) {
   if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
   if (model.chat_template() == nullptr) throw failed(model.template_status());
   const text::Tokenizer& tokenizer = *model.tokenizer();
-  json::object context{{"messages", need(text::normalise_messages(messages))}, {"add_generation_prompt", true}};
+  json::object context{{"messages", need(text::normalise_messages(messages, model.chat_template()->needs()))},
+                       {"add_generation_prompt", true}};
   if (tokenizer.bos() >= 0) context["bos_token"] = tokenizer.token(tokenizer.bos());
   if (tokenizer.eos() >= 0) context["eos_token"] = tokenizer.token(tokenizer.eos());
   const auto parts = model.chat_template()->render(context);
   if (!parts) throw failed(std::move(parts.status()).in("the model's chat template"));
+  if (format != nullptr && start != nullptr) *start = text::answer_start(*format, *parts);
   std::vector<std::int32_t> tokens = tokenizer.encode(*parts, false);
   if (tokens.empty())
     throw Failure{kFailed, "the model's chat template makes an empty prompt of this message; give the model plain text with --raw"};

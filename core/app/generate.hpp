@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/session.hpp"
+#include "text/answer/parser.hpp"
 
 namespace mekik::app {
 
@@ -16,14 +17,16 @@ struct Answer {
   engine::Timings timings;
 };
 
-// Runs the request and returns when it is over. `on_text` gets the text as it comes, on another thread. SIGINT cancels it. Throws Failure.
-Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const std::string&)>& on_text);
+// Runs the request and returns when it is over. `on_event` gets what comes, on another thread. SIGINT cancels it. Throws Failure.
+Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const engine::Event&)>& on_event);
 
 // The request that the options of run and chat describe, without its prompt. Throws Failure.
 engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline);
 void declare_request_options(po::options_description& options);
 
 // The prompt of a conversation by the model's template. Throws Failure, for instance when there is none.
-std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages);
+// `format`, `start`: of the answer to it; both may be nullptr.
+std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages, const text::AnswerFormat* format = nullptr,
+                                      text::AnswerStart* start = nullptr);
 
 }  // namespace mekik::app

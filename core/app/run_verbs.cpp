@@ -10,6 +10,8 @@
 #include "app/verbs.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "engine/said.hpp"
+#include "text/answer/reader.hpp"
 
 namespace mekik::app {
 
@@ -91,8 +93,8 @@ int run_run(const Arguments& arguments) {
   session.load(*model);
   const auto engine = session.start(*model);
   const bool as_json = arguments.flag("json");
-  const Answer answer = generate(*engine, std::move(request), [&](const std::string& text) {
-    if (!as_json) print_now(text);
+  const Answer answer = generate(*engine, std::move(request), [&](const engine::Event& event) {
+    if (!as_json && !event.text.empty()) print_now(event.text);
   });
   if (as_json) {
     json::array tokens(answer.tokens.begin(), answer.tokens.end());
@@ -107,6 +109,54 @@ int run_run(const Arguments& arguments) {
   return answer.finish == engine::Finish::cancelled ? 130 : kSuccess;
 }
 
+// An answer of `chat` as it comes: reasoning dimmed where it is a terminal, and taken apart for the next turn.
+class Spoken {
+ public:
+  Spoken(const text::Tokenizer& tokenizer, const text::AnswerFormat& format, text::AnswerStart start)
+      : reader_{tokenizer, format, no_tools_, options(start)}, colours_{isatty(STDOUT_FILENO) != 0} {}
+
+  void take(const engine::Event& event) {
+    visible_ += event.text.size();
+    const std::vector<engine::TokenInfo> tokens = said_.take(event);
+    const bool over = event.finish != engine::Finish::none;
+    std::vector<text::AnswerPiece> pieces;
+    for (const engine::TokenInfo& token : tokens) reader_.push(token.id, over && &token == &tokens.back(), visible_, pieces);
+    if (over) reader_.finish(pieces);
+    for (const text::AnswerPiece& piece : pieces) show(piece);
+    if (over && dim_) print_now("\033[0m");
+  }
+  json::object message() const {
+    json::object out{{"role", "assistant"}, {"content", content_}};
+    if (!reasoning_.empty()) out["reasoning_content"] = reasoning_;
+    return out;
+  }
+
+ private:
+  static text::AnswerOptions options(text::AnswerStart start) {
+    text::AnswerOptions out;
+    out.start = start;
+    return out;
+  }
+  void show(const text::AnswerPiece& piece) {
+    const bool reasoning = piece.kind == text::AnswerPiece::reasoning;
+    (reasoning ? reasoning_ : content_) += piece.text;
+    if (piece.text.empty()) return;
+    std::string shown = piece.text;
+    if (!reasoning && content_.size() == piece.text.size() && !reasoning_.empty()) shown.insert(0, "\n\n");
+    if (colours_ && reasoning != dim_) shown.insert(0, reasoning ? "\033[2m" : "\033[0m");
+    dim_ = colours_ && reasoning;
+    print_now(shown);
+  }
+
+  const text::KnownTools no_tools_;
+  text::AnswerReader reader_;
+  engine::SaidTokens said_;
+  std::size_t visible_ = 0;
+  std::string content_, reasoning_;
+  const bool colours_;
+  bool dim_ = false;
+};
+
 int run_chat(const Arguments& arguments) {
   Session session;
   const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
@@ -119,6 +169,7 @@ int run_chat(const Arguments& arguments) {
   const auto engine = session.start(*model);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) print_now("Write to " + model->name() + "; an empty line or Ctrl-D ends.\n");
+  const text::AnswerFormat format = session.answer_format(*model->chat_template());
   json::array messages;
   if (arguments.has("system")) messages.push_back(json::object{{"role", "system"}, {"content", arguments.text("system")}});
   for (std::string line;;) {
@@ -127,10 +178,12 @@ int run_chat(const Arguments& arguments) {
     if (!is_utf8(line)) throw misused("the line is not valid UTF-8");
     messages.push_back(json::object{{"role", "user"}, {"content", line}});
     engine::Request request = settings;
-    request.prompt = chat_prompt(*model, messages);
-    const Answer answer = generate(*engine, std::move(request), print_now);
+    text::AnswerStart start;
+    request.prompt = chat_prompt(*model, messages, &format, &start);
+    Spoken spoken{*model->tokenizer(), format, start};
+    generate(*engine, std::move(request), [&](const engine::Event& event) { spoken.take(event); });
     print_now("\n");
-    messages.push_back(json::object{{"role", "assistant"}, {"content", utf8_replace_invalid(answer.text)}});
+    messages.push_back(spoken.message());
   }
   return kSuccess;
 }

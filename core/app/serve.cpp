@@ -22,6 +22,7 @@ struct Site {  // one pipeline: its server, its model, its engine. Destroyed in 
   std::string operand;
   config::Pipeline pipeline;
   std::unique_ptr<engine::Model> model;
+  std::optional<text::AnswerFormat> format;  // of a model that chats
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<server::Server> server;
 };
@@ -91,6 +92,11 @@ void load(Session& session, Site& site, Turnstile& turnstile) {
   served.tokenizer_error = site.model->tokenizer_status().text;
   served.chat_template = site.model->chat_template();
   served.template_error = site.model->template_status().text;
+  if (served.chat_template != nullptr) {
+    site.format = session.answer_format(*served.chat_template);
+    served.format = &*site.format;
+    log::info("server", site.model->name() + ": answers as by " + site.format->name + (site.format->calls() ? "" : ", without calls"));
+  }
   served.context = site.model->context();
   served.vocab = site.model->vocab();
   served.task = site.model->task();

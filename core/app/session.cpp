@@ -49,6 +49,15 @@ const program::Pages& Session::pages(const std::vector<std::string>& more) {
   return *(pages_[more] = std::move(loaded));
 }
 
+text::AnswerFormat Session::answer_format(const text::ChatTemplate& chat_template) {
+  if (!formats_) {
+    config::Diagnostics diagnostics;
+    formats_ = text::AnswerFormats::load(data_directory() / "formats", diagnostics);
+    if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render(), true};
+  }
+  return text::format_of(chat_template, *formats_);
+}
+
 std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, const std::string& operand) {
   need_path(operand);
   std::vector<config::Override> overrides;

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "metrics/metrics.hpp"
 #include "plugin/registry.hpp"
 #include "program/page.hpp"
+#include "text/answer/format.hpp"
 
 namespace mekik::app {
 
@@ -24,6 +26,8 @@ class Session {
   plugin::Registry& registry() { return registry_; }
   // Ours and those of more folders, which replace ours of the same name. Loaded at first use; throws Failure.
   const program::Pages& pages(const std::vector<std::string>& more);
+  // How a model's answers are taken apart, by its template. Throws Failure when the formats have mistakes.
+  text::AnswerFormat answer_format(const text::ChatTemplate& chat_template);
 
   // The pipeline that an operand means: a .toml file, or a model. Nothing when --print-config was asked for and printed.
   // Throws Failure (exit code 2) with every mistake.
@@ -42,6 +46,7 @@ class Session {
   plugin::Registry registry_;
   std::map<std::vector<std::string>, std::unique_ptr<program::Pages>> pages_;
   std::vector<std::string> file_pages_;
+  std::optional<text::AnswerFormats> formats_;
 };
 
 // The value of a Result, or its failure as exit code 1.

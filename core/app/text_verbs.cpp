@@ -107,13 +107,14 @@ int run_template(const Arguments& arguments) {
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const std::string named = arguments.has("template") ? arguments.text("template") : file->meta().path;
   const text::ChatTemplate compiled = template_of(arguments, *file, named);
-  auto normalised = text::normalise_messages(messages.as_array());
+  auto normalised = text::normalise_messages(messages.as_array(), compiled.needs());
   if (!normalised) throw failed(std::move(normalised.status()).in(arguments.text("messages")));
   json::object context{{"messages", *normalised}, {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
   if (arguments.has("tools")) {
-    if (!compiled.uses("tools")) throw Failure{kFailed, "the chat template of this model does not show tools; leave --tools out"};
-    context["tools"] = parse_file(arguments.text("tools"));
-    if (!context["tools"].is_array()) throw Failure{kFailed, arguments.text("tools") + ": expected an array of tools"};
+    if (!text::takes_tools(compiled)) throw Failure{kFailed, "the chat template of this model does not show tools; leave --tools out"};
+    const json::value tools = parse_file(arguments.text("tools"));
+    if (!tools.is_array()) throw Failure{kFailed, arguments.text("tools") + ": expected an array of tools"};
+    text::add_tools(compiled, tools.get_array(), context);
   }
   const auto tokenizer = tokenizer_of(*file);
   if (tokenizer->bos() >= 0) context["bos_token"] = tokenizer->token(tokenizer->bos());
