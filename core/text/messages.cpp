@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "text/chat_template.hpp"
+#include "text/jinja/value.hpp"
 
 namespace mekik::text {
 
@@ -49,9 +50,18 @@ Status normalise_content(json::object& message, const std::string& where, const 
   return {};
 }
 
+// With a blank behind commas and colons, as templates write JSON themselves; so it is the same as what clients send.
+std::string spelled(const json::value& value) {
+  jinja::Budget budget;
+  budget.max_steps = UINT64_MAX;
+  budget.max_output_bytes = UINT64_MAX;
+  budget.max_depth = UINT32_MAX;
+  return jinja::to_json(jinja::Value::from_json(value), {}, budget);
+}
+
 Status normalise_arguments(json::value& arguments, const std::string& where, bool as_text) {
   if (as_text) {
-    if (!arguments.is_string()) arguments = json::serialize(arguments);
+    if (!arguments.is_string()) arguments = spelled(arguments);
     return {};
   }
   if (!arguments.is_string()) return {};

@@ -97,6 +97,11 @@ TEST_CASE("Messages are written as a template needs them") {
   REQUIRE(messages.ok());
   CHECK(messages->at(0).at("content").is_null());
   CHECK(messages->at(0).at("tool_calls").at(0).at("function").at("arguments") == "{\"b\": 1}");
+  // The object makes the same text.
+  messages = text::normalise_messages(
+      json::parse(R"([{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b":1}}}]}])")->as_array(), wants);
+  REQUIRE(messages.ok());
+  CHECK(messages->at(0).at("tool_calls").at(0).at("function").at("arguments") == "{\"b\": 1}");
 }
 
 TEST_CASE("A format with mistakes is refused with their places") {
