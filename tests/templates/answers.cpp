@@ -151,9 +151,9 @@ bool same(const Case& one, const text::Sample& sample, const Got& got) {
   // What stands around the content in a template's own turn, where that differs from the prompt, is not the model's to write. A turn may
   // also end otherwise than every turn does.
   if (has(sample.turn, one.content)) good = good && (has(got.content, one.content) || has(got.reasoning, one.content));
-  if (*one.content == '\0') good = good && (got.content.empty() || (got.content.starts_with('<') && sample.turn.ends_with(got.content)));
+  if (*one.content == '\0') good = good && (got.content.empty() || (got.content.starts_with('<') && has(sample.turn, got.content)));
   const bool marked = !has(sample.turn, "[BEGIN FINAL RESPONSE]");  // whose beginning only the prompt has
-  if (has(sample.turn, one.reasoning) && marked) good = good && got.reasoning == one.reasoning;
+  if (*one.reasoning != '\0' && has(sample.turn, one.reasoning) && marked) good = good && got.reasoning == one.reasoning;
   return good;
 }
 

@@ -140,7 +140,7 @@ void AnswerParser::enter(const AnswerPart& part, std::size_t at, Match head) {
   }
   at_ = head_.end;
   state_ = State::text;
-  if (part.kind == PartKind::reasoning) drop_space();
+  if (part.kind == PartKind::reasoning || !shown_) drop_space();
   lead_ = part.kind == PartKind::reasoning;
 }
 
