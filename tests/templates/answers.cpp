@@ -187,6 +187,8 @@ int run(const fs::path& path, const text::AnswerFormats& formats) {
     if (!sample) continue;
     if (has(one.calls, "Rome") && !has(sample->turn, "Rome")) continue;  // shows one call at most
     if (*one.calls != '\0' && !has(sample->turn, "get_weather") && !has(sample->turn, "save.file")) continue;
+    // A turn that begins inside reasoning and never leaves it has no calls, whatever is written there (Nemotron Nano v2).
+    if (*one.calls != '\0' && has(sample->head.substr(sample->head.rfind('<') + 1), "think>") && !has(sample->turn, "</think>")) continue;
     if (content) text::cut_end(*content, "Answerquill", sample);
     const Reader reader{format, text::KnownTools{tools()}};
     const Got whole = reader.read(*sample, {});
