@@ -143,6 +143,7 @@ COMMANDS = {
     "mekik describe backend/cpu": plain,
     "mekik schema": plain,
     "mekik convert FOLDER --to gguf --type q8_0 -o OUT.gguf": convert,
+    "mekik tokenize --pieces": shown_only(["mekik", "tokenize", "--help"]),
     "mekik run": shown_only(["mekik", "run", "--help"]),
     "mekik run ... --print-config": shown_only([*CHAT, "--print-config"]),
     'mekik run model.gguf -p "Hi"': on_model,
