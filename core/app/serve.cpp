@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <future>
@@ -25,6 +26,15 @@ struct Site {  // one pipeline: its server, its model, its engine. Destroyed in 
   std::optional<text::AnswerFormat> format;  // of a model that chats
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<server::Server> server;
+  std::unique_ptr<std::atomic<bool>> stop = std::make_unique<std::atomic<bool>>(false);
+  std::future<void> resident;
+
+  Site() = default;
+  Site(Site&&) = default;
+  ~Site() {
+    if (stop != nullptr) *stop = true;
+    if (resident.valid()) resident.wait();
+  }
 };
 
 // SIGINT and SIGTERM are taken by one thread that asks for them, and by no other: threads made later inherit the mask.
@@ -109,6 +119,7 @@ void load(Session& session, Site& site, Turnstile& turnstile) {
   turnstile.pass([&] {
     need(site.server->serve({std::move(served)}));
     log::info("server", site.model->name() + " is ready on " + join(site.server->addresses(), ", "));
+    site.resident = std::async(std::launch::async, [&site] { site.model->make_resident(*site.stop); });
   });
 }
 

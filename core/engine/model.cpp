@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "config/table.hpp"
 #include "engine/runtime.hpp"
+#include "plugin/host.hpp"
 #include "text/pair.hpp"
 
 namespace mekik::engine {
@@ -336,6 +337,7 @@ const std::string& Model::pair_template() const { return impl_->pair_template; }
 const std::vector<std::string>& Model::notes() const { return impl_->notes; }
 std::uint32_t Model::vocab() const { return static_cast<std::uint32_t>(impl_->program.vocab); }
 std::uint32_t Model::context() const { return impl_->plan.context; }
+void Model::make_resident(const std::atomic<bool>& stop) const { plugin::make_resident(impl_->component.host, stop); }
 const mekik_backend& Model::backend() const { return impl_->backend(); }
 mekik_exec* Model::exec() const { return impl_->exec; }
 const mekik_plan& Model::backend_plan() const { return impl_->backend_plan; }

@@ -1,5 +1,6 @@
 // A model made ready: file, page, program, backend, weights, tokenizer, template, all within a memory plan.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ class Model {
   const std::vector<std::string>& notes() const;          // assumed values, decoded tensors, fallbacks
   std::uint32_t vocab() const;
   std::uint32_t context() const;
+
+  // Has the memory of the plan made real: a server does so beside its work, so that no answer waits for pages, or finds that they are gone.
+  // Any thread, after load(); ends early when `stop` is set.
+  void make_resident(const std::atomic<bool>& stop) const;
 
   // For the engine.
   const mekik_backend& backend() const;

@@ -170,6 +170,21 @@ std::size_t MemoryAccount::bytes() const {
   return total_;
 }
 
+void MemoryAccount::make_resident(const std::atomic<bool>& stop) const {
+  constexpr std::size_t kStep = std::size_t{16} << 20;
+  std::vector<std::pair<char*, std::size_t>> large;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& [memory, block] : blocks_)
+      if (block.bytes >= kMapped) large.emplace_back(static_cast<char*>(memory), block.bytes);
+  }
+  // A kernel that does not know the advice, or has no memory left, leaves pages to be made when they are touched.
+  for (const auto& [memory, bytes] : large)
+    for (std::size_t at = 0; at < bytes && !stop; at += kStep) madvise(memory + at, std::min(kStep, bytes - at), MADV_POPULATE_WRITE);
+}
+
+void make_resident(const mekik_host* host, const std::atomic<bool>& stop) { host_of(host).memory.make_resident(stop); }
+
 Host::Host(std::string name, metrics::Metrics& registry, Tasks& pool)
     : library{std::move(name)}, metrics{registry}, tasks{pool}, memory{library, registry} {
   raw_.struct_size = sizeof(mekik_host);

@@ -2,6 +2,7 @@
 #pragma once
 #include <mekik/plugin.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,6 +19,8 @@ class MemoryAccount {
   void* alloc(std::size_t bytes, std::size_t align, const char* tag);  // nullptr when refused
   void release(void* memory);
   std::size_t bytes() const;  // not released yet
+  // Has the kernel back what was given out with memory now, not when it is first touched; contents stay. Until `stop`.
+  void make_resident(const std::atomic<bool>& stop) const;
 
  private:
   struct Block {
@@ -50,5 +53,8 @@ class Host {
  private:
   mekik_host raw_{};
 };
+
+// The memory of the library that has this host, as MemoryAccount::make_resident. None of it may be released meanwhile.
+void make_resident(const mekik_host* host, const std::atomic<bool>& stop);
 
 }  // namespace mekik::plugin

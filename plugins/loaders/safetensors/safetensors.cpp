@@ -33,7 +33,7 @@ struct Model {
 // Adds the tensors of one file. Of a tensor that several files hold, the index says which counts.
 void add_file(Model& model, const std::string& name, std::unordered_map<std::string, std::string>& found_in,
               const std::string& prefix = {}) {
-  model.files.emplace_back((model.folder.root / name).lexically_normal().string());
+  model.files.emplace_back((model.folder.root / name).string());
   const File& file = model.files.back();
   for (TensorEntry& tensor : read_header(file)) {
     tensor.name.insert(0, prefix);
