@@ -106,6 +106,13 @@ json::object needs_json(const Needs& needs) {
           {"longest", plan.longest()}};
 }
 
+// What a model is for is what it says: logits, an embedding or a score.
+program::BuildOptions any_output() {
+  program::BuildOptions options;
+  options.outputs.clear();
+  return options;
+}
+
 json::object model_json(Session& session, const Arguments& arguments, const weights::ModelFile& file) {
   const program::ModelMeta& meta = file.meta();
   const Contents contents = contents_of(meta);
@@ -115,7 +122,7 @@ json::object model_json(Session& session, const Arguments& arguments, const weig
                    {"types", std::move(types)}, {"config", meta.config}};
   if (!file.quantization().scheme.empty())
     out["quantization"] = json::object{{"method", file.quantization().method}, {"scheme", file.quantization().scheme}};
-  const auto built = session.pages_of_file().build(meta, {});
+  const auto built = session.pages_of_file().build(meta, any_output());
   if (built)
     out["program"] = json::object{{"page", built->page},
                                   {"layers", built->layers},
@@ -191,7 +198,7 @@ int run_model(const Arguments& arguments) {
     return kSuccess;
   }
   // What it needs: the page it matches, and whether all of it fits that page.
-  auto built = session.pages_of_file().build(file->meta(), {});
+  auto built = session.pages_of_file().build(file->meta(), any_output());
   const std::string& path = file->meta().path;
   if (!built) throw failed(built.status().text.starts_with(path) ? built.status() : built.status().in(path));
   const program::Program program = program::fold(std::move(*built));

@@ -1,5 +1,6 @@
 """`mekik model`: what a file is, what it needs, what fits, for people and as JSON; a model that cannot run here is shown all the same."""
 import json
+import os
 import re
 
 import harness
@@ -46,4 +47,12 @@ def too_large():
             assert words or "does not run here: " in shown, shown
 
 
-harness.main([(check.__name__, check) for check in (for_people, as_json, other_forms, too_large)])
+def what_gives_no_logits():
+    """Encoders and rerankers are shown like everything else."""
+    for name in ("bert-mean", "bert_rank-plain"):
+        path = os.path.join(harness.SOURCE, "tests", "models", "tiny", name)
+        assert "page bert: 2 layers" in good(mekik("model", path)), name
+        assert json.loads(good(mekik("model", path, "--json")))["program"]["page"] == "bert", name
+
+
+harness.main([(check.__name__, check) for check in (for_people, as_json, other_forms, too_large, what_gives_no_logits)])

@@ -117,6 +117,16 @@ def a_template_in_a_text_stays_text():
     assert scores.post(RERANK, body)["usage"]["prompt_tokens"] > 20
 
 
+def an_encoder():
+    """One that sees both ways: the same bits beside others as alone."""
+    path = os.path.join(os.environ["MEKIK_SOURCE"], "tests", "models", "tiny", "bert-mean")
+    inputs = [[1, 2, 3], [4, 5, 6, 7, 8, 9], [1, 2, 3], list(range(3, 60))]
+    with Mekik(model=path) as encoder:
+        rows = vectors(encoder.post(EMBED, {"input": inputs}))
+        for tokens, row in zip(inputs, rows):
+            assert command("embed", path, "--tokens", ",".join(map(str, tokens)), "--json")["embedding"] == row, tokens
+
+
 def models_say_their_task():
     for server, task in ((embeds, "embed"), (scores, "score"), (texts, "generate")):
         assert json.loads(server.request("GET", "/v1/models")[2])["data"][0]["task"] == task
@@ -138,4 +148,4 @@ def they_end():
 
 
 main([same_numbers_as_the_command, forms_of_input, fewer_dimensions, more_inputs_than_the_queue_holds, refused,
-      whole_texts_only_where_pooling_needs_them, ranking, a_template_in_a_text_stays_text, models_say_their_task, pipelines_that_cannot_be, they_end])
+      whole_texts_only_where_pooling_needs_them, ranking, a_template_in_a_text_stays_text, an_encoder, models_say_their_task, pipelines_that_cannot_be, they_end])
