@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/status.hpp"
@@ -41,5 +43,25 @@ class Section {
   const json::object* object_;
   std::string name_;
 };
+
+// Reads a step, or all steps of a "Sequence" (the list under `list_key`), however deep, to the end of `steps`. `read_step` (section, type)
+// makes one of any other type.
+template <class Step, class ReadStep>
+Status read_sequence(const Section& section, std::string_view list_key, std::vector<Step>& steps, const ReadStep& read_step) {
+  constexpr std::size_t kMost = 1000;
+  MEKIK_TRY(type, section.need_text("type"));
+  if (type != "Sequence") {
+    MEKIK_TRY(step, read_step(section, type));
+    if (steps.size() == kMost) return invalid(section.name() + ": more than 1000 steps");
+    steps.push_back(std::move(step));
+    return {};
+  }
+  MEKIK_TRY(list, section.need_array(list_key));
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    MEKIK_TRY(element, section.element(*list, list_key, i));
+    MEKIK_CHECK_OK(read_sequence(element, list_key, steps, read_step));
+  }
+  return {};
+}
 
 }  // namespace mekik::text::hf

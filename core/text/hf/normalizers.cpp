@@ -259,22 +259,7 @@ Result<std::unique_ptr<Normalizer>> read_step(const Section& section, const std:
 
 }  // namespace
 
-Status read_normalizer(const Section& section, Normalizers& steps) {
-  constexpr std::size_t kMost = 1000;
-  MEKIK_TRY(type, section.need_text("type"));
-  if (type != "Sequence") {
-    MEKIK_TRY(step, read_step(section, type));
-    if (steps.size() == kMost) return invalid(section.name() + ": more than 1000 steps");
-    steps.push_back(std::move(step));
-    return {};
-  }
-  MEKIK_TRY(list, section.need_array("normalizers"));
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    MEKIK_TRY(element, section.element(*list, "normalizers", i));
-    MEKIK_CHECK_OK(read_normalizer(element, steps));
-  }
-  return {};
-}
+Status read_normalizer(const Section& section, Normalizers& steps) { return read_sequence(section, "normalizers", steps, read_step); }
 
 void normalize(const Normalizers& steps, Text& text, MatchScratch& scratch) {
   for (const auto& step : steps) {

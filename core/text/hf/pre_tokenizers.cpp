@@ -284,20 +284,7 @@ Result<Made> read_step(const Section& section, const std::string& type) {
 }  // namespace
 
 Status read_pre_tokenizer(const Section& section, PreTokenizers& steps) {
-  constexpr std::size_t kMost = 1000;
-  MEKIK_TRY(type, section.need_text("type"));
-  if (type != "Sequence") {
-    MEKIK_TRY(step, read_step(section, type));
-    if (steps.size() == kMost) return invalid(section.name() + ": more than 1000 steps");
-    steps.push_back(std::move(step));
-    return {};
-  }
-  MEKIK_TRY(list, section.need_array("pretokenizers"));
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    MEKIK_TRY(element, section.element(*list, "pretokenizers", i));
-    MEKIK_CHECK_OK(read_pre_tokenizer(element, steps));
-  }
-  return {};
+  return read_sequence(section, "pretokenizers", steps, read_step);
 }
 
 }  // namespace mekik::text::hf
