@@ -148,6 +148,9 @@ std::string Emitter::output_for(Task task, const std::vector<std::string>& offer
     if (!has("logits")) refuse("score");
     return "logits";
   }
+  if (task == Task::embed && !options_.pooling.empty() && page_.hparam("pooling") == nullptr)
+    wrong(page_.main.origin,
+          "page " + page_.name + " pools in one way only, so model.pooling cannot be " + mekik::quoted(options_.pooling));
   // Where a page does not say how it pools, the last row under the head stands for the text.
   if (task == Task::embed && !has("embedding") && has("hidden") && options_.pooling.empty()) return "hidden";
   if (task == Task::embed && !has("embedding")) refuse("embedding");

@@ -126,6 +126,16 @@ TEST_CASE("errors: two pages that match") {
   CHECK(found->page == "mine");
 }
 
+TEST_CASE("errors: pooling that the page does not leave open") {
+  const std::string page = replaced(test::kSmallPage, "end = [", "end = [\"embedding = pool(x, 'mean')\", ");
+  program::BuildOptions options;
+  options.outputs = {};
+  options.task = program::Task::embed;
+  CHECK(test::build_with({{"small.toml", page}}, test::kSmallModel, options).ok());
+  options.pooling = "last";
+  CHECK(has(complaint(page, test::kSmallModel, options), "page small pools in one way only, so model.pooling cannot be \"last\""));
+}
+
 TEST_CASE("errors: metadata that cannot be") {
   CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": -1")), "layers must be a whole number, not -1"));
   CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": 1e300")), "layers must be a whole number"));
