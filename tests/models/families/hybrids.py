@@ -94,4 +94,10 @@ FAMILIES = {
         plain=variant(lost="names of dense layers"),
         grouped=variant(lost="names of dense layers", n_group=3, topk_group=2, tie_word_embeddings=True, norm_topk_prob=False, layer_types=kinds("mmf"), routed_scaling_factor=1.3, n_shared_experts=2),
     )),
+    "olmo_hybrid": Family("OlmoHybridConfig", "OlmoHybridForCausalLM", common={k: v for k, v in DELTA.items() if k != "head_dim"}, variants=dict(
+        plain=variant("F32", layer_types=kinds("mfmf")),
+        turned=variant(seed=4, rope_parameters=rope(), tie_word_embeddings=True, linear_allow_neg_eigval=False, layer_types=kinds("fmmf"), linear_num_value_heads=2, attention_bias=True),
+        older=variant("F16", drop=("layer_types", "linear_key_head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim"), linear_num_key_heads=None,
+                      linear_num_value_heads=None, linear_key_head_dim=None, linear_value_head_dim=None, linear_conv_kernel_dim=3, num_key_value_heads=4),
+    )),
 }
