@@ -126,4 +126,20 @@ FAMILIES = {
         plain=variant(layer_types=layers("sssf")),
         grouped=variant(seed=2, **GROUPED, tie_word_embeddings=True, num_shared_experts=2, layer_types=layers("fsfs"), norm_topk_prob=False),
     )),
+    "afmoe": Family("AfmoeConfig", "AfmoeForCausalLM", common=dict(MIXED, num_shared_experts=1, num_dense_layers=1, moe_intermediate_size=12, sliding_window=7,
+                    num_hidden_layers=4, route_scale=1.7), variants=dict(
+        plain=variant(mup_enabled=True, add=dict(route_norm=True, score_func="sigmoid")),
+        tied=variant("F32", lost="mup_enabled, attention_bias", num_experts=4, layer_types=layers("sfs"), num_hidden_layers=3, num_dense_layers=0, num_shared_experts=2, num_experts_per_tok=3,
+                     attention_bias=True, tie_word_embeddings=True),
+        every=variant("F16", lost="global_attn_every_n_layers", v4=True, mup_enabled=True, global_attn_every_n_layers=2, num_key_value_heads=4, num_hidden_layers=3),
+    )),
+    "cohere2_moe": Family("Cohere2MoeConfig", "Cohere2MoeForCausalLM", common=dict(num_experts=6, num_experts_per_tok=2, intermediate_size=12, sliding_window=7,
+                          num_hidden_layers=4, logit_scale=0.5, prefix_dense_intermediate_size=24, tie_word_embeddings=True, first_k_dense_replace=1), variants=dict(
+        plain=variant(expert_selection_fn="sigmoid"),
+        shared=variant(rms_norm_eps=1e-5, num_shared_experts=2, sliding_window_pattern=2, num_key_value_heads=1, expert_selection_fn="sigmoid", norm_topk_prob=False),
+        prefix=variant("F16", lost="dense layers that do not turn, tensors of biases", attention_bias=True, first_k_dense_replace=2, prefix_dense_sliding_window_pattern=2,
+                       num_shared_experts=1, shared_expert_combination_strategy="sum", tie_word_embeddings=False),
+        older=variant("F32", num_experts=4, num_hidden_layers=3, v4=True, first_k_dense_replace=0, layer_types=layers("fss"), drop=("norm_topk_prob", "prefix_dense_sliding_window_pattern"),
+                      lost="layer_types"),
+    )),
 }
