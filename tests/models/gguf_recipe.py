@@ -128,7 +128,7 @@ def convert(folder, out, kind, dense):
     logging.disable(logging.WARNING)
     with open(os.path.join(folder, "config.json")) as file:
         raw = json.load(file)
-    own_code = raw["model_type"] == "nomic_bert"  # its keys are not those that transformers knows
+    own_code = raw["model_type"] in ("nomic_bert", "mimo_v2_flash")  # their keys are not those that transformers knows
     hparams = older(raw if own_code else ModelBase.load_hparams(pathlib.Path(folder), False))
     try:
         model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))

@@ -1,6 +1,6 @@
 """Mixtures of experts."""
 from .base import Family, variant
-from .dense import YARN, layers, rope
+from .dense import YARN, layers, per_kind, rope
 
 LATENT = dict(head_dim=None, num_key_value_heads=4, kv_lora_rank=10, q_lora_rank=14, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5,
               moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1, num_hidden_layers=3)
@@ -141,5 +141,16 @@ FAMILIES = {
                        num_shared_experts=1, shared_expert_combination_strategy="sum", tie_word_embeddings=False),
         older=variant("F32", num_experts=4, num_hidden_layers=3, v4=True, first_k_dense_replace=0, layer_types=layers("fss"), drop=("norm_topk_prob", "prefix_dense_sliding_window_pattern"),
                       lost="layer_types"),
+    )),
+    "mimo_v2_flash": Family("MiMoV2FlashConfig", "MiMoV2FlashForCausalLM", common=dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=12, v_head_dim=7,
+                            sliding_window=7, num_hidden_layers=3, num_key_value_heads=1), variants=dict(
+        plain=variant("F32", add=dict(sliding_window_size=5), rope_parameters=per_kind(rope(theta=50000.0, partial_rotary_factor=0.5), rope(theta=100.0, partial_rotary_factor=0.5)), lost="spelling"),
+        grouped=variant("F16", lost="spelling", n_group=3, topk_group=2, attention_bias=True, tie_word_embeddings=True, layer_types=layers("sfs"), attention_value_scale=None,
+                        mlp_layer_types=["sparse", "sparse", "dense"], norm_topk_prob=False, routed_scaling_factor=1.6, num_attention_heads=6, num_key_value_heads=3,
+                        rope_parameters=per_kind(rope(theta=50000.0, partial_rotary_factor=0.334), rope(theta=100.0, partial_rotary_factor=0.7))),
+        hub=variant(drop=("layer_types", "mlp_layer_types", "rope_parameters", "rms_norm_eps"), add=dict(
+            hybrid_layer_pattern=[0, 1, 1], moe_layer_freq=[0, 1, 1], swa_num_key_value_heads=2, swa_head_dim=12, swa_v_head_dim=7, swa_num_attention_heads=4, rope_theta=5000000,
+            swa_rope_theta=10000, partial_rotary_factor=0.334, topk_method="noaux_tc", scoring_func="sigmoid", layernorm_epsilon=1e-5,
+            routed_scaling_factor=None)),
     )),
 }
