@@ -107,7 +107,7 @@ def older(hparams):
         hparams["num_kv_heads"] = 1
     if "llama_4_scaling_beta" in rope:
         rope.setdefault("mscale_all_dim", 1.0)
-    names = {"MptForCausalLM": "MPTForCausalLM", "PhimoeForCausalLM": "PhiMoEForCausalLM"}
+    names = {"MptForCausalLM": "MPTForCausalLM", "PhimoeForCausalLM": "PhiMoEForCausalLM", "BailingHybridForCausalLM": "BailingMoeV3ForCausalLM"}
     hparams["architectures"] = [names.get(name, name) for name in hparams["architectures"]]
     if hparams["architectures"] == ["GraniteMoeHybridForCausalLM"]:
         hparams["layer_types"] = ["attention" if kind == "full_attention" else "mamba" for kind in hparams["layer_types"]]
@@ -128,7 +128,7 @@ def convert(folder, out, kind, dense):
     logging.disable(logging.WARNING)
     with open(os.path.join(folder, "config.json")) as file:
         raw = json.load(file)
-    own_code = raw["model_type"] in ("nomic_bert", "mimo_v2_flash")  # their keys are not those that transformers knows
+    own_code = raw["model_type"] in ("nomic_bert", "mimo_v2_flash", "bailing_hybrid")  # their keys are not those that transformers knows
     hparams = older(raw if own_code else ModelBase.load_hparams(pathlib.Path(folder), False))
     try:
         model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))

@@ -180,6 +180,7 @@ def make(name, family, variant, to):
     for seed in range(variant.seed, variant.seed + SEEDS):
         shutil.rmtree(folder, ignore_errors=True)
         config = make_config(family, variant)  # anew: saving a model changes it
+        torch.manual_seed(seed)  # what randomise adds to is random, too, in some models
         model = getattr(transformers, family.model)(config)
         randomise(model, seed, variant)
         save(model.to(DTYPES[variant.dtype]), folder, variant)

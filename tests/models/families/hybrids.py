@@ -100,4 +100,13 @@ FAMILIES = {
         older=variant("F16", drop=("layer_types", "linear_key_head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim"), linear_num_key_heads=None,
                       linear_num_value_heads=None, linear_key_head_dim=None, linear_value_head_dim=None, linear_conv_kernel_dim=3, num_key_value_heads=4),
     )),
+    "bailing_hybrid": Family("BailingHybridConfig", "BailingHybridForCausalLM", common={**LATENT, "head_dim": 6, "num_local_experts": 6, "num_experts_per_tok": 2,
+                             "moe_intermediate_size": 12, "num_hidden_layers": 3, "layer_group_size": 3, "first_k_dense_replace": 1, "num_key_value_heads": 4, "n_group": 1,
+                             "topk_group": 1}, variants=dict(
+        plain=variant(add=dict(no_kda_lora=True, gated_attention_proj_granularity_type="head_wise", moe_shared_expert_intermediate_size=12, score_function="sigmoid", norm_topk_prob=True,
+                               num_experts_per_tok=2, head_dim=6, max_position_embeddings=128)),
+        grouped=variant("F16", n_group=3, topk_group=2, q_lora_rank=14, n_shared_experts=2, norm_topk_prob=False, routed_scaling_factor=1.3, layer_types=kinds("fmm"),
+                        mlp_layer_types=["sparse", "dense", "sparse"], short_conv_kernel_size=3, kda_lower_bound=-2.0, lost="layer_types"),
+        soft=variant("F32", num_local_experts=4, kda_safe_gate=False, num_hidden_layers=2, layer_group_size=2, rope_parameters=rope(theta=1000.0), lost="kda_safe_gate"),
+    )),
 }
