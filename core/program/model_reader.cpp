@@ -165,6 +165,7 @@ Datum ModelReader::name(const Expression& e, const Expr& node, const Scope& scop
     if (const auto found = scope.locals->find(node.text); found != scope.locals->end()) return found->second;
   if (node.text == "l" && scope.layer) return Datum::of(*scope.layer);
   if (node.text == "v" && scope.stored != nullptr) return *scope.stored;
+  if (node.text == "i" && scope.place != nullptr) return *scope.place;
   if (page_.hparam(node.text) != nullptr) return hparam(node.text, e.at(node));
   if (scope.locals != nullptr) return operand_name(e, node, scope);
   std::vector<std::string> names;

@@ -33,6 +33,7 @@ struct WeightValue {
   std::vector<Piece> pieces;
   std::optional<std::int64_t> join_axis;  // of the pieces as they are; empty: they are rows of the last size, one after the other
   std::vector<ValueStep> value;
+  std::vector<float> numbers;            // not empty: made from an expression, there are no pieces
   std::map<int, std::uint32_t> tensors;  // of the program, by the form it is used in
 };
 
@@ -52,6 +53,7 @@ struct Scope {
   std::optional<std::int64_t> layer;
   std::map<std::string, Datum>* locals = nullptr;
   const Datum* stored = nullptr;  // `v` of a value expression
+  const Datum* place = nullptr;   // `i` of a weight's numbers
 };
 
 class ModelReader {
@@ -141,6 +143,8 @@ class ModelReader {
   bool stored_as(const WeightSource& source, std::uint32_t tensor) const;
   void apply_steps(const WeightSource& source, const WeightValue& of, std::vector<std::int64_t> stored, Piece& piece);
   void check_shape(const WeightRow& row, WeightValue& out);
+  void read_shape(const WeightRow& row, WeightValue& out);
+  std::uint32_t made_of_numbers(const WeightRow& row, WeightValue out);
   void compile_value(const Expression& e, const Expr& node, const WeightValue& of, std::vector<ValueStep>& out);
   [[noreturn]] void missing_weight(const std::string& symbol, const WeightRow& row, const WeightValue& of);
 

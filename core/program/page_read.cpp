@@ -220,7 +220,7 @@ WeightRow Reader::weight(const Value& value) {
   need(value, Kind::table, "a weight");
   WeightRow out;
   out.origin = value.key_origin;
-  known_keys(value, "a weight", {"shape", "gguf", "hf", "default", "optional", "value"});
+  known_keys(value, "a weight", {"shape", "gguf", "hf", "default", "optional", "value", "numbers"});
   for (const auto& [key, entry] : value.table) {
     if (const std::size_t format = format_index(key); format != kNoFormat) {
       if (entry.kind == Kind::list)
@@ -231,6 +231,8 @@ WeightRow Reader::weight(const Value& value) {
       for (const Value& size : entry.list) out.shape.push_back(read_expression(size));
     } else if (key == "value") {
       out.value = per_format(entry, "value");
+    } else if (key == "numbers") {
+      out.numbers = read_expression(entry);
     } else if (key == "optional") {
       out.optional = flag(entry, "optional");
     } else if (key == "default") {
@@ -239,6 +241,7 @@ WeightRow Reader::weight(const Value& value) {
     }
   }
   if (out.shape.empty() || out.shape.size() > 3) wrong(value.key_origin, "a weight needs a shape of one to three sizes");
+  if (out.numbers && value.table.size() > 2) wrong(value.key_origin, "a weight of numbers has a shape and nothing else");
   return out;
 }
 

@@ -56,7 +56,8 @@ struct WeightRow {
   std::vector<Expression> shape;
   std::array<std::vector<WeightSource>, kFormats.size()> sources;
   PerFormat value;
-  std::string fallback;  // another weight
+  std::optional<Expression> numbers;  // instead of sources: what is at place i
+  std::string fallback;               // another weight
   config::Origin fallback_origin;
   bool optional = false;
 };

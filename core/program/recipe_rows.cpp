@@ -159,6 +159,11 @@ WeightRecipe make_recipe(const WeightValue& weight, WeightUse use, const ModelMe
   out.k = use == WeightUse::vector ? product(weight.shape, 0, rank) : static_cast<std::uint64_t>(weight.shape.back());
   if (use == WeightUse::experts) out.experts = static_cast<std::uint64_t>(weight.shape[0]);
   if (use != WeightUse::vector) out.n = product(weight.shape, use == WeightUse::experts ? 1 : 0, rank - 1);
+  if (!weight.numbers.empty()) {
+    out.host = weight.numbers;
+    scheme = "f32";
+    return out;
+  }
   out.value = weight.value;
   const TensorInfo& first = meta.tensors[weight.pieces[0].sources[0]];
   scheme = scheme_of(first);

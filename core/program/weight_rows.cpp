@@ -10,6 +10,7 @@ namespace mekik::program {
 namespace {
 
 constexpr std::int64_t kMaxNumbers = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxMade = std::int64_t{1} << 16;  // numbers that a page computes one by one
 
 std::int64_t product(const std::vector<std::int64_t>& sizes) {
   std::int64_t out = 1;
@@ -74,6 +75,7 @@ std::optional<std::uint32_t> ModelReader::weight(const std::string& symbol, std:
     of_layer = of_layer || mentions(source.from);
     for (const WeightSource& part : source.join) of_layer = of_layer || mentions(part.from);
   }
+  if (row->numbers) for_each_name(row->numbers->root, [&](const Expr& name) { of_layer = of_layer || name.text == "l"; });
   const std::int64_t at = of_layer && layer ? *layer : -1;
   const auto key = std::make_pair(symbol, at);
   if (const auto found = weight_cache_.find(key); found != weight_cache_.end()) return found->second;
@@ -81,6 +83,7 @@ std::optional<std::uint32_t> ModelReader::weight(const std::string& symbol, std:
   out.symbol = symbol;
   out.layer = static_cast<std::int32_t>(at);
   out.origin = row->origin;
+  if (row->numbers) return weight_cache_[key] = made_of_numbers(*row, std::move(out));
   bool found = false;
   for (const WeightSource& source : row->sources[format_])
     if ((found = fetch(source, out))) break;
@@ -207,13 +210,36 @@ void ModelReader::apply_steps(const WeightSource& source, const WeightValue& of,
   piece.steps.push_back({AxisStep::What::order, source.order});
 }
 
-void ModelReader::check_shape(const WeightRow& row, WeightValue& out) {
+void ModelReader::read_shape(const WeightRow& row, WeightValue& out) {
   Scope scope;
   if (out.layer >= 0) scope.layer = out.layer;
   for (const Expression& size : row.shape) {
     out.shape.push_back(whole(size, scope, 1, "a size of weight " + mekik::quoted(out.symbol)));
     out.size_labels.push_back(size.root.kind == Expr::Kind::name ? size.root.text : std::string{});
   }
+}
+
+// numbers = "..": constants of the model that no file holds, such as the decay of a head.
+std::uint32_t ModelReader::made_of_numbers(const WeightRow& row, WeightValue out) {
+  read_shape(row, out);
+  const std::int64_t count = product(out.shape);
+  if (count < 0 || count > kMaxMade) wrong(out.origin, label(out) + ": a page makes at most " + std::to_string(kMaxMade) + " numbers");
+  Scope scope;
+  if (out.layer >= 0) scope.layer = out.layer;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Datum place = Datum::of(i);
+    scope.place = &place;
+    const Datum value = evaluate(*row.numbers, scope);
+    if (!value.number()) wrong(row.numbers->origin, label(out) + " is made of numbers, not " + type_name(value.type));
+    if (!std::isfinite(value.as_real())) wrong(row.numbers->origin, label(out) + ": number " + std::to_string(i) + " is not finite");
+    out.numbers.push_back(static_cast<float>(value.as_real()));
+  }
+  weights_.push_back(std::move(out));
+  return static_cast<std::uint32_t>(weights_.size() - 1);
+}
+
+void ModelReader::check_shape(const WeightRow& row, WeightValue& out) {
+  read_shape(row, out);
   std::int64_t total = 0;
   for (const Piece& piece : out.pieces) total += product(piece.sizes);
   const Piece& first = out.pieces[0];

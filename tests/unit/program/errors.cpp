@@ -36,6 +36,13 @@ TEST_CASE("errors: each") {
   const Case cases[] = {
       {page("rms_norm(x, norm, eps)", "rms_norm(linear(x, wq), norm, eps)"), fit,
        "small.toml:24:32: error: norm over [4, 16]: weight \"norm\" has [64]; the last size is head_dim = 16 (layer 0)"},
+      {page("optional = true", "numbers = \"1\""), fit, "small.toml:20:1: error: a weight of numbers has a shape and nothing else"},
+      {page("wo = { gguf = \"{l}.o\", shape = [\"width\", \"heads * head_dim\"] }",
+            "wo = { shape = [\"width\", \"64 * width\"], numbers = \"i\" }"),
+       fit, "small.toml:19:1: error: weight \"wo\": a page makes at most 65536 numbers"},
+      {page("wo = { gguf = \"{l}.o\", shape = [\"width\", \"heads * head_dim\"] }",
+            "wo = { shape = [\"width\", \"heads * head_dim\"], numbers = \"log(i)\" }"),
+       fit, "small.toml:19:58: error: log of a number that is not positive"},
       {page("rms_norm(x, norm, eps)", "rms_norm(x, nrm, eps)"), fit,
        "small.toml:24:20: error: unknown symbol \"nrm\"\n   24 |   \"n = rms_norm(x, nrm, eps)\",\n      |                    ^~~ did "
        "you mean \"norm\"?"},

@@ -215,3 +215,22 @@ TEST_CASE("weights: a tied weight is one tensor") {
     if (tensor.role == MEKIK_ROLE_WEIGHT && tensor.shape == Sizes{49152, 576}) ++big;
   CHECK(big == 1);
 }
+
+TEST_CASE("weights: numbers of the page are computed place by place") {
+  const std::string page = test::replaced(test::replaced(test::kSmallPage, "[program]",
+                                                         "slope = { shape = [\"heads\", 1], numbers = \"-pow(2, -i) * (l + 1)\" }\nflat = "
+                                                         "{ shape = [\"heads\"], numbers = \"0.5\" }\n[program]"),
+                                          "attention(q, q, q)", "attention(q, q, q, sinks = flat) * slope");
+  const auto program = test::build_with({{"small.toml", page}}, test::kSmallModel);
+  INFO(program.status().text);
+  REQUIRE(program.ok());
+  const auto made = [&](const std::string& symbol, std::int32_t layer) {
+    for (const WeightRecipe& recipe : program->weights)
+      if (recipe.symbol == symbol && recipe.layer == layer) return recipe.host;
+    return std::vector<float>{};
+  };
+  CHECK(made("slope", 0) == std::vector<float>{-1, -0.5f, -0.25f, -0.125f});
+  CHECK(made("slope", 1) == std::vector<float>{-2, -1, -0.5f, -0.25f});
+  CHECK(made("flat", -1) == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f});
+  CHECK(verify(*program).text == "");
+}
