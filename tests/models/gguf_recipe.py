@@ -107,7 +107,8 @@ def older(hparams):
         hparams["num_kv_heads"] = 1
     if "llama_4_scaling_beta" in rope:
         rope.setdefault("mscale_all_dim", 1.0)
-    names = {"MptForCausalLM": "MPTForCausalLM", "PhimoeForCausalLM": "PhiMoEForCausalLM", "BailingHybridForCausalLM": "BailingMoeV3ForCausalLM"}
+    names = {"MptForCausalLM": "MPTForCausalLM", "PhimoeForCausalLM": "PhiMoEForCausalLM", "BailingHybridForCausalLM": "BailingMoeV3ForCausalLM",
+             "MiniMaxForCausalLM": "MiniMaxText01ForCausalLM"}
     hparams["architectures"] = [names.get(name, name) for name in hparams["architectures"]]
     if hparams["architectures"] == ["GraniteMoeHybridForCausalLM"]:
         hparams["layer_types"] = ["attention" if kind == "full_attention" else "mamba" for kind in hparams["layer_types"]]
@@ -115,7 +116,7 @@ def older(hparams):
 
 
 def forget_tokenizers(kind):
-    kind.set_vocab = lambda self: None
+    kind.set_vocab = kind._get_suppress_tokens = lambda self: None
     for more in kind.__subclasses__():
         forget_tokenizers(more)
 
@@ -128,7 +129,7 @@ def convert(folder, out, kind, dense):
     logging.disable(logging.WARNING)
     with open(os.path.join(folder, "config.json")) as file:
         raw = json.load(file)
-    own_code = raw["model_type"] in ("nomic_bert", "mimo_v2_flash", "bailing_hybrid")  # their keys are not those that transformers knows
+    own_code = raw["model_type"] in ("nomic_bert", "mimo_v2_flash", "bailing_hybrid", "minimax")  # their keys are not those that transformers knows
     hparams = older(raw if own_code else ModelBase.load_hparams(pathlib.Path(folder), False))
     try:
         model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
@@ -170,7 +171,15 @@ def vocabulary(folder):
     return config.get("text_config", config)["vocab_size"]
 
 
-def recipe(folder):
+def drop(folder, ends):
+    """Constants that transformers keeps beside the weights."""
+    from safetensors.torch import load_file, save_file
+
+    path = os.path.join(folder, "model.safetensors")
+    save_file({name: value for name, value in load_file(path).items() if not name.endswith(ends)}, path, metadata={"format": "pt"})
+
+
+def recipe(folder, computed):
     from gguf.quants import dequantize
 
     weights = gguf_twin.read_safetensors(os.path.join(folder, "model.safetensors"))
@@ -179,6 +188,8 @@ def recipe(folder):
     dense = os.path.exists(os.path.join(folder, "modules.json"))
     with tempfile.TemporaryDirectory() as scratch:
         real = shutil.copytree(folder, os.path.join(scratch, "real"))
+        if computed:
+            drop(real, computed)
         with open(os.path.join(real, "tokenizer.json"), "w") as file:  # some families are converted by their tokenizer's size
             json.dump({"model": {"type": "WordPiece", "vocab": {str(n): n for n in range(vocabulary(folder))}}, "added_tokens": []}, file)
         reader = convert(real, os.path.join(scratch, "real.gguf"), kind, dense)
@@ -204,6 +215,7 @@ def main():
     arguments.add_argument("--models", default=TINY, help="the folder of the models, by default tiny/")
     given = arguments.parse_args()
     sys.path[1:1] = [given.llama, os.path.join(given.llama, "gguf-py")]  # its own gguf goes before an installed one
+    kept = {f"{family}-{kind}": row.kept for family, row in families().items() for kind in row.variants}
     lost = {f"{family}-{kind}": variant.lost for family, row in families().items() for kind, variant in row.variants.items()}
     for name in sorted(os.listdir(given.models)):
         folder = os.path.join(given.models, name)
@@ -213,7 +225,7 @@ def main():
             print(f"{name}: GGUF loses {lost[name]}")
             continue
         try:
-            made = recipe(folder)
+            made = recipe(folder, kept[name])
         except Exception as why:
             print(f"{name}: the converter cannot: {type(why).__name__}: {str(why)[:200]}")
             continue

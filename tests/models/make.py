@@ -183,7 +183,11 @@ def make(name, family, variant, to):
         torch.manual_seed(seed)  # what randomise adds to is random, too, in some models
         model = getattr(transformers, family.model)(config)
         randomise(model, seed, variant)
-        save(model.to(DTYPES[variant.dtype]), folder, variant)
+        kept = {path: value.clone() for path, value in model.named_buffers() if path.endswith(family.kept)}
+        model = model.to(DTYPES[variant.dtype])
+        for path, value in kept.items():
+            model.get_submodule(path.rpartition(".")[0]).register_buffer(path.rpartition(".")[2], value)
+        save(model, folder, variant)
         write_files(folder, variant, seed)
         vocabulary = config.get_text_config().vocab_size
         prompt = np.random.RandomState(seed).randint(3, vocabulary, variant.prompt).tolist()

@@ -31,6 +31,7 @@ class Family:
     common: dict = field(default_factory=dict)   # for all variants
     repack: object = None                        # tensors and config.json to those of a family that transformers does not have
     gives: str = "logits"                        # or embedding, or score
+    kept: tuple = ()                             # ends of names of constants that stay in F32
 
 
 def variant(dtype="BF16", v4=False, drop=(), add=None, prompt=40, seed=0, gain=1.5, embed=0.5, different=5, lost="", files=None, grows=False, **changes):

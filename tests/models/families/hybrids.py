@@ -109,4 +109,14 @@ FAMILIES = {
                         mlp_layer_types=["sparse", "dense", "sparse"], short_conv_kernel_size=3, kda_lower_bound=-2.0, lost="layer_types"),
         soft=variant("F32", num_local_experts=4, kda_safe_gate=False, num_hidden_layers=2, layer_group_size=2, rope_parameters=rope(theta=1000.0), lost="kda_safe_gate"),
     )),
+    "minimax": Family("MiniMaxConfig", "MiniMaxForCausalLM", common=dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=16, block_size=16,
+                      num_hidden_layers=3), kept=("_decay", "slope_rate"), variants=dict(
+        plain=variant(num_hidden_layers=8, layer_types=kinds("mmmmmmmf"), num_local_experts=2, intermediate_size=8, num_attention_heads=2, num_key_value_heads=1, head_dim=8,
+                      add=dict(rotary_dim=8, layernorm_full_attention_alpha=1.0, layernorm_full_attention_beta=1.0, layernorm_linear_attention_alpha=1.0,
+                               layernorm_linear_attention_beta=1.0, layernorm_mlp_alpha=1.0, layernorm_mlp_beta=1.0)),
+        mixed=variant(layer_types=kinds("mmf"), lost="layer_types"),
+        scaled=variant("F16", lost="alphas and betas", layer_types=kinds("mfm"), full_attn_alpha_factor=1.3, full_attn_beta_factor=0.8, linear_attn_alpha_factor=0.7, linear_attn_beta_factor=1.2,
+                       mlp_alpha_factor=1.1, mlp_beta_factor=0.9, tie_word_embeddings=True, sliding_window=7, num_experts_per_tok=1),
+        alone=variant("F32", lost="layer_types", num_hidden_layers=2, num_local_experts=3, layer_types=kinds("mf"), num_key_value_heads=1, num_attention_heads=3),
+    )),
 }
