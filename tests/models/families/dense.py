@@ -226,4 +226,28 @@ FAMILIES = {
         vision_config=dict(VISION, model_type="pixtral", head_dim=4), text_config=dict(TEXT, model_type="mistral", sliding_window=None)), variants=dict(
         plain=variant(),
     )),
+    "cwm": Family("CwmConfig", "CwmForCausalLM", common=dict(sliding_window=7, rope_parameters=LLAMA3), variants=dict(
+        plain=variant("F32", num_hidden_layers=2),
+        v4=variant("F16", v4=True, num_hidden_layers=5, tie_word_embeddings=True, head_dim=8, num_key_value_heads=1),
+        mixed=variant(layer_types=layers("sfs"), num_hidden_layers=3, mlp_bias=False),
+    )),
+    "nanochat": Family("NanoChatConfig", "NanoChatForCausalLM", variants=dict(
+        plain=variant(num_hidden_layers=2),
+        biased=variant("F16", attention_bias=True, tie_word_embeddings=True, final_logit_softcapping=3.0, num_key_value_heads=1, rms_norm_eps=1e-5),
+        single=variant("F32", final_logit_softcapping=None, num_key_value_heads=4, rope_parameters=rope("linear", 1000.0, factor=2.0)),
+    )),
+    "jais2": Family("Jais2Config", "Jais2ForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(num_key_value_heads=4),
+        tied=variant("F32", lost="biases", tie_word_embeddings=True, attention_bias=False, mlp_bias=False, layer_norm_eps=1e-3),
+    )),
+    "hyperclovax": Family("HyperCLOVAXConfig", "HyperCLOVAXForCausalLM", common=dict(head_dim=None, embedding_multiplier=2.0, logits_scaling=0.7, residual_multiplier=0.6), variants=dict(
+        plain=variant("F32"),
+        scaled=variant(embed=0.1, attention_multiplier=0.2, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+        bare=variant("F16", v4=True, use_post_norm=False, num_key_value_heads=1, drop=("attention_multiplier",)),
+    )),
+    "youtu": Family("YoutuConfig", "YoutuForCausalLM", common=dict(head_dim=None, num_key_value_heads=4, kv_lora_rank=10, q_lora_rank=14, qk_nope_head_dim=6, qk_rope_head_dim=4,
+                    v_head_dim=5), variants=dict(
+        plain=variant("F32", pad_token_id=None),  # transformers empties the row of padding while it loads
+        direct=variant("F16", v4=True, lost="rope_interleave", pad_token_id=None, q_lora_rank=None, tie_word_embeddings=False, attention_bias=True, rope_interleave=False),
+    )),
 }
