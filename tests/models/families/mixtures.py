@@ -153,4 +153,34 @@ FAMILIES = {
             swa_rope_theta=10000, partial_rotary_factor=0.334, topk_method="noaux_tc", scoring_func="sigmoid", layernorm_epsilon=1e-5,
             routed_scaling_factor=None)),
     )),
+    "mellum": Family("MellumConfig", "MellumForCausalLM", common=dict(MIXED, moe_intermediate_size=12, sliding_window=7, num_hidden_layers=4), variants=dict(
+        plain=variant(layer_types=layers("sssf"), rope_parameters=per_kind(rope(theta=50000.0), rope(theta=100.0))),
+        mixed=variant("F16", lost="the local rotation, dense layers", layer_types=layers("fsf"), num_hidden_layers=3, mlp_layer_types=["dense", "sparse", "sparse"], attention_bias=True,
+                      tie_word_embeddings=True, norm_topk_prob=False, num_key_value_heads=1, rope_parameters=per_kind(YARN, rope(theta=100.0))),
+        full=variant("F32", num_experts=4, num_hidden_layers=2, sliding_window=None),
+    )),
+    "laguna": Family("LagunaConfig", "LagunaForCausalLM", common=dict(MIXED, moe_intermediate_size=12, shared_expert_intermediate_size=16, sliding_window=7, num_hidden_layers=3), variants=dict(
+        plain=variant(layer_types=layers("fss"), num_attention_heads_per_layer=[4, 6, 2], moe_routed_scaling_factor=1.5,
+                      rope_parameters=per_kind({**YARN, "partial_rotary_factor": 0.5}, rope(theta=100.0, partial_rotary_factor=1.0))),
+        element=variant("F16", lost="layer_types, softcap", layer_types=layers("sfs"), gating="per-element", moe_router_logit_softcapping=2.0, tie_word_embeddings=True, attention_bias=True,
+                        mlp_layer_types=["sparse", "dense", "sparse"], rope_parameters=per_kind(rope(theta=50000.0, partial_rotary_factor=0.7), rope(theta=100.0, partial_rotary_factor=0.34))),
+        full=variant("F32", num_experts=4, num_hidden_layers=2, gating="per-element", lost="layer_types"),
+    )),
+    "granite_swa": Family("GraniteSWAConfig", "GraniteSWAForCausalLM", common=dict(head_dim=None, sliding_window=7, embedding_multiplier=2.0, logits_scaling=1.5, residual_multiplier=0.6,
+                          attention_multiplier=0.3), variants=dict(
+        plain=variant(num_hidden_layers=3, tie_word_embeddings=False),
+        turned=variant("F16", embed=0.2, layer_types=layers("sfs"), num_hidden_layers=3, layer_rope_theta=[0, 5000.0, 5000.0], attention_bias=True, mlp_bias=True, num_key_value_heads=1,
+                       lost="layer_rope_theta"),
+        single=variant("F32", num_key_value_heads=4, rope_parameters=rope("linear", 1000.0, factor=4.0), tie_word_embeddings=False),
+    )),
+    "granitemoe_swa": Family("GraniteMoeSWAConfig", "GraniteMoeSWAForCausalLM", common=dict(head_dim=None, sliding_window=7, num_local_experts=5, num_experts_per_tok=2, intermediate_size=20,
+                             embedding_multiplier=2.0, logits_scaling=1.5, residual_multiplier=0.6, attention_multiplier=0.3, tie_word_embeddings=False), variants=dict(
+        plain=variant(),
+        shared=variant("F16", shared_intermediate_size=28, layer_types=layers("sf"), layer_rope_theta=[10000.0, 0], lost="layer_rope_theta"),
+    )),
+    "hy_v3": Family("HYV3Config", "HYV3ForCausalLM", common=dict(MIXED, moe_intermediate_size=12), variants=dict(
+        plain=variant(add=dict(first_k_dense_replace=1)),
+        shared=variant("F16", num_shared_experts=2, attention_bias=True, tie_word_embeddings=True, router_scaling_factor=1.3, mlp_layer_types=["sparse", "dense"], num_key_value_heads=1),
+        alone=variant("F32", mlp_bias=True, num_experts=4, mlp_layer_types=["sparse", "dense"], num_key_value_heads=4, drop=("router_scaling_factor",), router_scaling_factor=2.826),
+    )),
 }
