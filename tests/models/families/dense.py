@@ -250,4 +250,32 @@ FAMILIES = {
         plain=variant("F32", pad_token_id=None),  # transformers empties the row of padding while it loads
         direct=variant("F16", v4=True, lost="rope_interleave", pad_token_id=None, q_lora_rank=None, tie_word_embeddings=False, attention_bias=True, rope_interleave=False),
     )),
+    "codegen": Family("CodeGenConfig", "CodeGenForCausalLM", common=dict(n_embd=32, n_layer=2, n_head=4, n_positions=128, rotary_dim=4), variants=dict(
+        plain=variant("F32"),
+        wide=variant(n_inner=40, rotary_dim=8, tie_word_embeddings=True),
+    )),
+    "openai": Family("OpenAIGPTConfig", "OpenAIGPTLMHeadModel", common=dict(n_embd=32, n_layer=2, n_head=4, n_positions=128), variants=dict(
+        plain=variant(tie_word_embeddings=False),
+        silu=variant("F32", embed=0.3, afn="silu", layer_norm_epsilon=1e-3),
+    )),
+    "gpt_neo": Family("GPTNeoConfig", "GPTNeoForCausalLM", common=dict(num_heads=4, attention_types=[[["global", "local"], 1]], window_size=7), variants=dict(
+        plain=variant("F32", embed=0.2, gain=1.2),
+        wide=variant(embed=0.2, num_hidden_layers=3, attention_types=[[["local"], 2], [["global"], 1]], intermediate_size=40, tie_word_embeddings=False, activation_function="relu"),
+    )),
+    "opt": Family("OPTConfig", "OPTForCausalLM", common=dict(ffn_dim=48), variants=dict(
+        plain=variant(embed=0.2),
+        after=variant("F16", embed=0.3, do_layer_norm_before=False, word_embed_proj_dim=20, enable_bias=False),
+        bare=variant("F32", layer_norm_elementwise_affine=False, tie_word_embeddings=False, activation_function="gelu"),
+    )),
+    "modernbert_decoder": Family("ModernBertDecoderConfig", "ModernBertDecoderForCausalLM", common=dict(local_attention=14, num_hidden_layers=4, head_dim=None, cls_token_id=1,
+                                 sep_token_id=2), variants=dict(
+        plain=variant(tie_word_embeddings=False),
+        biased=variant("F32", num_hidden_layers=2, embed=0.3, norm_bias=True, attention_bias=True, mlp_bias=True, decoder_bias=False, classifier_bias=True, layer_types=layers("sf")),
+    )),
+    "minicpm3": Family("MiniCPM3Config", "MiniCPM3ForCausalLM", common=dict(head_dim=None, num_key_value_heads=4, kv_lora_rank=10, q_lora_rank=14, qk_nope_head_dim=6, qk_rope_head_dim=4), variants=dict(
+        plain=variant(embed=0.1, tie_word_embeddings=False),
+        long=variant("F32", embed=0.1, tie_word_embeddings=False, scale_emb=3.0, scale_depth=0.7, v_head_dim=5, dim_model_base=16, lost="scales", rope_parameters=rope(
+            "longrope", original_max_position_embeddings=128, short_factor=[1.0, 1.2], long_factor=[1.0, 3.0])),
+        direct=variant("F16", lost="q_proj", embed=0.1, gain=2.0, tie_word_embeddings=False, q_lora_rank=None, v4=True, hidden_size=64),
+    )),
 }
