@@ -52,12 +52,11 @@ class Recipe {
   explicit Recipe(const RopeRequest& request) : r_{request} {}
 
   Result<RopeRecipe> make() {
-    if (r_.dim < 2 || r_.dim % 2 != 0 || r_.dim > 65536)
-      return invalid("dim must be an even number from 2 to 65536, not " + std::to_string(r_.dim));
+    if (r_.dim < 2 || r_.dim > 65536) return invalid("dim must be a number from 2 to 65536, not " + std::to_string(r_.dim));
     if (!(r_.base > 1)) return invalid("base must be larger than 1");
     MEKIK_CHECK_OK(check_keys());
     kind_ = kind();
-    for (std::int64_t i = 0; i < r_.dim / 2; ++i)
+    for (std::int64_t i = 0; 2 * i < r_.dim; ++i)
       out_.frequencies.push_back(std::pow(r_.base, -2.0 * static_cast<double>(i) / static_cast<double>(r_.dim)));
     for (const Kind& known : kKinds)
       if (kind_ == known.name) {
@@ -109,7 +108,7 @@ class Recipe {
   }
   Result<double> original() const {
     const auto stored = number({"original_max_position_embeddings", "original_context_length"});
-    const double value = stored ? *stored : r_.original ? *r_.original : r_.context;
+    const double value = r_.original ? *r_.original : stored ? *stored : r_.context;
     if (!(value > 0) || !std::isfinite(value)) return invalid(kind_ + " scaling needs the original context length");
     return value;
   }
@@ -213,7 +212,7 @@ class Recipe {
     }
     const auto own = is_long ? number({"long_mscale"}) : number({"short_mscale"});  // of Phi 3.5 MoE
     const auto given = own ? own : attention_factor();
-    const double stretch = r_.context > 0 ? r_.context / length : number({"factor"}).value_or(1);
+    const double stretch = number({"factor"}).value_or(r_.context > 0 ? r_.context / length : 1);
     out_.magnitude = given ? *given : stretch <= 1 ? 1.0 : std::sqrt(1 + std::log(stretch) / std::log(length));
     return {};
   }

@@ -16,11 +16,12 @@ namespace mekik::program {
 inline constexpr const char *kLongRope = "longrope", *kByWavelength = "llama3";
 
 struct RopeRequest {
-  std::int64_t dim = 0;  // even
+  std::int64_t dim = 0;  // an odd one turns one column more, at its own frequencies
   double base = 10000;
-  double context = 0;  // positions the model was made for; 0: unknown
-  double planned = 0;  // positions a sequence may have
-  std::optional<double> original, attention_factor;
+  double context = 0;              // positions the model was made for; 0: unknown
+  double planned = 0;              // positions a sequence may have
+  std::optional<double> original;  // said outside of the group, which it goes before
+  std::optional<double> attention_factor;
   bool truncate = true;                                // of YaRN's ramp, unless the group says otherwise
   bool has_short_long = false;                         // LongRoPE's divisors are tensors of the file
   bool flat = false;                                   // GGUF: a factor without a kind is linear
@@ -28,7 +29,7 @@ struct RopeRequest {
 };
 
 struct RopeRecipe {
-  std::vector<double> frequencies;  // [dim / 2]
+  std::vector<double> frequencies;  // [ceil(dim / 2)]
   double magnitude = 1;
   enum class Divide { nothing, by_short, by_long } divide = Divide::nothing;  // by which tensor of the file
   double reach = 0;    // positions to which dynamic scaling stretches the model's own; 0: it stretches none

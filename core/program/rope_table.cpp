@@ -40,9 +40,9 @@ std::optional<std::uint32_t> ModelReader::rope_weight(const RopeRow& row, std::s
   const WeightValue& value = weights_[*index];
   const bool plain =
       value.pieces.size() == 1 && value.pieces[0].sources.size() == 1 && value.pieces[0].steps.empty() && value.value.empty();
-  if (!plain || value.shape != std::vector<std::int64_t>{dim / 2})
+  if (!plain || value.shape != std::vector<std::int64_t>{(dim + 1) / 2})
     wrong(found->origin, std::string{key} + ": weight " + mekik::quoted(value.symbol) + " must be one tensor of " +
-                             std::to_string(dim / 2) + " numbers, it has " + shape_text(value.shape));
+                             std::to_string((dim + 1) / 2) + " numbers, it has " + shape_text(value.shape));
   used_[value.pieces[0].sources[0]] = true;
   return value.pieces[0].sources[0];
 }
@@ -50,7 +50,7 @@ std::optional<std::uint32_t> ModelReader::rope_weight(const RopeRow& row, std::s
 // Which position axis turns which pair. `restart`: each axis has frequencies of its own, from 0.
 void ModelReader::rope_axes(const RopeRow& row, const RopeRequest& request, std::vector<double>& frequencies, std::vector<float>& owners,
                             TableValue& out) {
-  const auto pairs = static_cast<std::size_t>(request.dim / 2);
+  const std::size_t pairs = frequencies.size();
   owners.assign(pairs, 0);
   const RopeKey* axes = row.find("axes");
   if (axes == nullptr) return;
@@ -109,6 +109,18 @@ std::vector<std::pair<std::string, Datum>> ModelReader::scaling_group(const std:
   return group;
 }
 
+// The group that transformers assumes of a config.json without one: `omitted` of the page has its keys behind the group's name and a dot.
+std::vector<std::pair<std::string, Datum>> ModelReader::omitted_group(const RopeRow& row) const {
+  std::vector<std::pair<std::string, Datum>> out;
+  const RopeKey* scaling = row.find("scaling");
+  if (scaling == nullptr || kFormats[format_] != std::string_view{"hf"}) return out;
+  for (const NameText& name : scaling->names[format_])
+    for (const auto& [key, meaning] : page_.omitted)
+      if (const std::string group = without_prefix(name.text) + "."; key.compare(0, group.size(), group) == 0)
+        out.emplace_back(key.substr(group.size()), meaning);
+  return out;
+}
+
 std::uint32_t ModelReader::table(const std::string& name, const config::Origin& used_at) {
   if (const auto found = table_cache_.find(name); found != table_cache_.end()) return found->second;
   const RopeRow* row = page_.rope(name);
@@ -127,6 +139,7 @@ std::uint32_t ModelReader::table(const std::string& name, const config::Origin& 
     for (const NameText& group : scaling->names[format_])
       for (const std::string& spelled : spell(group, std::nullopt))
         if (request.scaling.empty()) request.scaling = scaling_group(spelled);
+  if (request.scaling.empty()) request.scaling = omitted_group(*row);
   const auto by_short = rope_weight(*row, "short", request.dim), by_long = rope_weight(*row, "long", request.dim);
   const auto factors = rope_weight(*row, "factors", request.dim);
   request.has_short_long = by_short && by_long;
@@ -134,7 +147,7 @@ std::uint32_t ModelReader::table(const std::string& name, const config::Origin& 
   if (!recipe.ok()) wrong(row->origin, "rotary table " + mekik::quoted(name) + ": " + recipe.status().text);
   TableValue out;
   out.name = name;
-  out.dim = request.dim;
+  out.dim = 2 * static_cast<std::int64_t>(recipe->frequencies.size());
   out.magnitude = recipe->magnitude;
   std::vector<float> owners;
   rope_axes(*row, request, recipe->frequencies, owners, out);

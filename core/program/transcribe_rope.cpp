@@ -70,7 +70,7 @@ bool Transcriber::recover_scaling(const RopeRow& row, std::uint32_t tensor, json
   request.base = rope_number(row, "base").value_or(0);
   const std::size_t pairs = static_cast<std::size_t>(request.dim / 2);
   if (divisors->size() != pairs) return false;
-  for (const double length : {8192.0, rope_number(row, "original").value_or(8192.0)}) {
+  for (const double length : {8192.0, rope_number(row, "original").value_or(rope_number(row, "context").value_or(8192.0))}) {
     const Blend blend = blend_of(*divisors, request.base, length);
     request.scaling = {{"rope_type", Datum::of(std::string{kByWavelength})},
                        {"factor", Datum::of(blend.factor)},
@@ -165,6 +165,8 @@ void Transcriber::rope(const std::string& name, const RopeRow& row, Transcript& 
       tensor.host.push_back(
           static_cast<float>(std::pow(base, -2.0 * static_cast<double>(i) / dim) / static_cast<double>(table.numbers[i])));
     out.tensors.push_back(std::move(tensor));
+    if (const Datum* length = find(group, "original_max_position_embeddings"))  // for the way back
+      put(out.config, place + ".original_context_length", *length);
     return;
   }
   if (word.empty() || word == "default" || word == "none" || !has_place) return;

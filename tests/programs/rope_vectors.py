@@ -27,6 +27,8 @@ CASES = [  # head dim, base, context, planned length, group
                                   attention_factor=1.5)),
     (128, 5e5, 131072, 131072, dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)),
     (64, 5e5, 131072, 131072, dict(rope_type="llama3", factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)),
+    (32, 1e4, 131072, 4096, dict(rope_type="longrope", factor=3.5, original_max_position_embeddings=4096, short_factor=SHORT, long_factor=LONG)),
+    (15, 1e4, 4096, 4096, dict(rope_type="linear", factor=3.0)),
     (64, 1e6, 131072, 131072, dict(rope_type="proportional", partial_rotary_factor=0.25)),
     (24, 1e4, 4096, 4096, dict(rope_type="proportional", partial_rotary_factor=0.4, factor=2.0)),
 ]
@@ -34,8 +36,9 @@ CASES = [  # head dim, base, context, planned length, group
 out = []
 for dim, base, context, planned, group in CASES:
     original = group.get("original_max_position_embeddings")
-    config = LlamaConfig(hidden_size=4 * dim, num_attention_heads=4, head_dim=dim, max_position_embeddings=context,
+    config = LlamaConfig(hidden_size=4 * dim, num_attention_heads=4, head_dim=2 * dim, max_position_embeddings=context,
                          rope_parameters=dict(group, rope_theta=base))
+    config.head_dim = dim  # a part of a head may be odd, a head may not
     if original:
         config.original_max_position_embeddings = original
     frequencies, magnitude = ROPE_INIT_FUNCTIONS[group["rope_type"]](config, "cpu", seq_len=planned)

@@ -121,7 +121,7 @@ TEST_CASE("rope: what no recipe knows is refused") {
   r = llama_3(64, 8);
   r.scaling[1].second = Datum::of(0.0);
   CHECK(rope_recipe(r).status().text == "llama3 scaling: factor must be positive");
-  r = llama_3(63, 8);
+  r = llama_3(1, 8);
   CHECK(!rope_recipe(r).ok());
   r = llama_3(64, 8);
   r.base = std::nan("");
