@@ -31,6 +31,10 @@ Datum ModelReader::operand_binary(const Expression& e, const Expr& node, const D
 }
 std::vector<std::string> ModelReader::more_names(const Scope&) const { return {}; }
 
+std::string ModelReader::without_prefix(const std::string& name) {
+  return name.compare(0, 1, "{") == 0 ? name.substr(name.find('}') + 1) : name;
+}
+
 bool ModelReader::condition(const Expression& e, const Scope& scope) {
   const Datum value = evaluate(e, scope);
   bool out = false;
@@ -230,29 +234,48 @@ bool ModelReader::stored(const std::string& symbol) {
   return false;
 }
 
-Datum ModelReader::hparam_value(const std::string& symbol, const HparamRow& row, const config::Origin& used_at) {
-  if (symbol == "pooling" && !options_.pooling.empty()) return Datum::of(options_.pooling);
-  if (row.direct) return evaluate(*row.direct, {});
+// What the metadata says, or what its leaving all of the row's keys out means. A key that is null is not left out.
+std::optional<Datum> ModelReader::told(const std::string& symbol, const HparamRow& row) {
+  bool null = false;
   for (const NameText& name : row.names[format_])
     for (const std::string& spelled : spell(name, std::nullopt)) {
-      const json::value* found = config_value(spelled);
-      if (found == nullptr) continue;
+      const json::value* found = config_node(spelled);
+      null = null || found != nullptr;
+      if (found == nullptr || found->is_null()) continue;
       Datum value;
       if (const std::string why = from_json(*found, value); !why.empty())
         wrong(row.origin, "metadata key " + mekik::quoted(spelled) + " " + why);
-      const std::string stored = to_text(value);
-      for (const auto& [from, meaning] : row.map)
-        if (from == stored) {
-          value = meaning;
-          break;
-        }
-      const Expression* after = row.value.get(format_);
-      if (after == nullptr) return value;
-      const Datum before = value;
-      Scope scope;
-      scope.stored = &before;
-      return evaluate(*after, scope);
+      return value;
     }
+  std::optional<Datum> out = null ? std::nullopt : omitted(row, format_);
+  if (out) assumed_.push_back(symbol + " = " + to_text(*out) + " (config.json leaves it out)");
+  return out;
+}
+
+std::optional<Datum> ModelReader::omitted(const HparamRow& row, std::size_t format) const {
+  if (kFormats[format] != std::string_view{"hf"}) return std::nullopt;
+  for (const NameText& name : row.names[format])
+    for (const auto& [key, meaning] : page_.omitted)
+      if (key.find('.') == std::string::npos && key == without_prefix(name.text)) return meaning;
+  return std::nullopt;
+}
+
+Datum ModelReader::hparam_value(const std::string& symbol, const HparamRow& row, const config::Origin& used_at) {
+  if (symbol == "pooling" && !options_.pooling.empty()) return Datum::of(options_.pooling);
+  if (row.direct) return evaluate(*row.direct, {});
+  if (std::optional<Datum> value = told(symbol, row)) {
+    const std::string stored = to_text(*value);
+    for (const auto& [from, meaning] : row.map)
+      if (from == stored) {
+        value = meaning;
+        break;
+      }
+    const Expression* after = row.value.get(format_);
+    if (after == nullptr) return *value;
+    Scope scope;
+    scope.stored = &*value;
+    return evaluate(*after, scope);
+  }
   if (const Expression* otherwise = row.fallback.get(format_)) {
     Datum value = evaluate(*otherwise, {});
     const bool says_nothing = value.type == Datum::Type::list && value.list.empty();

@@ -95,10 +95,13 @@ class ModelReader {
   std::vector<std::string> spell(const NameText& name, std::optional<std::int64_t> layer, const std::string& expert = {});
   // The one spelling that another format's file gets: the first of each prefix, and the page's first name there.
   std::string spell_in(std::size_t format, const NameText& name, std::optional<std::int64_t> layer, const std::string& expert);
+  static std::string without_prefix(const std::string& name);
   static std::string label(const WeightValue& of);
   // A glob that matches whatever the name may become: for tensors of programs that are not built, and unused tensors.
   std::vector<std::string> glob(const NameText& name, bool evaluate_placeholders);
+  const json::value* config_node(const std::string& name);
   const json::value* config_value(const std::string& name);
+  std::optional<Datum> omitted(const HparamRow& row, std::size_t format) const;
   std::optional<std::uint32_t> tensor_index(const std::string& name) const;
   std::string close_tensor(const std::string& name) const;
   std::vector<std::string> unknown_config_keys();
@@ -108,6 +111,7 @@ class ModelReader {
   struct RopeNumbers;
   Datum rope_key(const RopeRow& row, std::string_view key);
   std::vector<std::pair<std::string, Datum>> scaling_group(const std::string& path);
+  std::vector<std::pair<std::string, Datum>> omitted_group(const RopeRow& row) const;
   std::optional<double> rope_number(const RopeRow& row, std::string_view key);
   std::optional<std::uint32_t> rope_weight(const RopeRow& row, std::string_view key, std::int64_t dim);
   void rope_axes(const RopeRow& row, const RopeRequest& request, std::vector<double>& frequencies, std::vector<float>& owners,
@@ -129,6 +133,7 @@ class ModelReader {
   Datum call(const Expression& e, const Expr& node, const Scope& scope);
   Datum name(const Expression& e, const Expr& node, const Scope& scope);
   Datum size_in_file(const Expression& e, const Expr& node, const Scope& scope);
+  std::optional<Datum> told(const std::string& symbol, const HparamRow& row);
   Datum hparam_value(const std::string& symbol, const HparamRow& row, const config::Origin& used_at);
   [[noreturn]] void missing_hparam(const std::string& symbol, const HparamRow& row, const config::Origin& used_at);
   void settle_prefixes();

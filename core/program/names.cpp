@@ -211,7 +211,8 @@ void ModelReader::settle_prefixes() {
   }
 }
 
-const json::value* ModelReader::config_value(const std::string& name) {
+// The value of a key, null where the file says null; nothing where it is left out.
+const json::value* ModelReader::config_node(const std::string& name) {
   const json::value* node = &meta_.config;
   std::string path = name;
   if (const std::size_t colon = name.rfind(':'); colon != std::string::npos && format_ == format_index("hf")) {
@@ -227,6 +228,11 @@ const json::value* ModelReader::config_value(const std::string& name) {
     for (const std::string& part : split(path, '.'))
       if (node != nullptr) node = json::find(*node, part);
   }
+  return node;
+}
+
+const json::value* ModelReader::config_value(const std::string& name) {
+  const json::value* node = config_node(name);
   return node == nullptr || node->is_null() ? nullptr : node;
 }
 

@@ -68,6 +68,13 @@ class Reader {
     }
     return out;
   }
+  static Datum literal(const Value& value, std::string_view otherwise) {
+    if (value.kind == Kind::text) return Datum::of(value.text);
+    if (value.kind == Kind::integer) return Datum::of(value.integer);
+    if (value.kind == Kind::real) return Datum::of(value.real);
+    if (value.kind == Kind::boolean) return Datum::of(value.boolean);
+    wrong(value.origin, std::string{otherwise});
+  }
   static bool flag(const Value& value, std::string_view what) {
     need(value, Kind::boolean, what);
     return value.boolean;
@@ -115,7 +122,7 @@ void Reader::matches(const Value& table, PageSpec& page) {
 }
 
 void Reader::architecture(const Value& table, PageSpec& page) {
-  known_keys(table, "[architecture]", {"name", "extends", "matches", "prefix", "ignore", "refuse"});
+  known_keys(table, "[architecture]", {"name", "extends", "matches", "prefix", "ignore", "refuse", "omitted"});
   for (const auto& entry : table.table) {
     const std::string& key = entry.first;
     const Value& value = entry.second;
@@ -125,6 +132,11 @@ void Reader::architecture(const Value& table, PageSpec& page) {
       if (key == "prefix") {
         need(value, Kind::table, "prefix");
         for (const auto& [symbol, texts] : value.table) page.prefixes.emplace_back(symbol, text_list(texts, "a list of prefixes"));
+      }
+      if (key == "omitted") {
+        need(value, Kind::table, "omitted");
+        for (const auto& [name, meaning] : value.table)
+          page.omitted.emplace_back(name, literal(meaning, "omitted gives a text, a number or a boolean for a key of config.json"));
       }
       if (key != "refuse") return;
       need(value, Kind::list, "refuse");
@@ -157,13 +169,7 @@ HparamRow Reader::hparam(const Value& value) {
     else if (key == "map") {
       need(entry, Kind::table, "map");
       for (const auto& [stored, meaning] : entry.table) {
-        Datum datum;
-        if (meaning.kind == Kind::text) datum = Datum::of(meaning.text);
-        else if (meaning.kind == Kind::integer) datum = Datum::of(meaning.integer);
-        else if (meaning.kind == Kind::real) datum = Datum::of(meaning.real);
-        else if (meaning.kind == Kind::boolean) datum = Datum::of(meaning.boolean);
-        else wrong(meaning.origin, "map gives a text, a number or a boolean for a stored value");
-        out.map.emplace_back(stored, datum);
+        out.map.emplace_back(stored, literal(meaning, "map gives a text, a number or a boolean for a stored value"));
       }
     }
   }

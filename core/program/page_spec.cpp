@@ -49,7 +49,8 @@ const RopeRow* PageSpec::rope(std::string_view symbol) const { return find_row(r
 config::Value merge_pages(const config::Value& base, const config::Value& page) {
   config::Value out = base;
   if (config::Value* architecture = out.find("architecture"); architecture != nullptr && architecture->kind == config::Kind::table)
-    std::erase_if(architecture->table, [](const auto& entry) { return entry.first == "matches" || entry.first == "extends"; });
+    std::erase_if(architecture->table,
+                  [](const auto& entry) { return entry.first == "matches" || entry.first == "extends" || entry.first == "omitted"; });
   for (const auto& [section, value] : page.table) {
     config::Value* old = out.find(section);
     if (old == nullptr) out.table.emplace_back(section, value);

@@ -106,6 +106,7 @@ struct PageSpec {
   Named<std::vector<std::string>> prefixes;
   std::vector<NameText> ignore;
   std::vector<Refusal> refuse;
+  Named<Datum> omitted;  // of the page itself: what config.json means where it leaves a key out
   Named<HparamRow> hparams;
   Named<WeightRow> weights;
   Named<RopeRow> ropes;
@@ -122,7 +123,8 @@ struct PageSpec {
 inline constexpr std::size_t kMaxPageBytes = 256u << 10;
 inline constexpr std::size_t kMaxExtends = 8;
 
-// The tree of a page on top of the page it extends: tables merge by key; a row, a list and [architecture] matches are replaced whole.
+// The tree of a page on top of the page it extends: tables merge by key; a row, a list and [architecture] matches and omitted are replaced
+// whole.
 config::Value merge_pages(const config::Value& base, const config::Value& page);
 // `raw` is already merged. All mistakes go to `diagnostics`; what is returned holds the rest.
 PageSpec read_page(const config::Value& raw, config::Diagnostics& diagnostics);

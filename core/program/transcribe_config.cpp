@@ -146,7 +146,10 @@ bool Transcriber::write_hparam(const std::string& symbol, const HparamRow& row, 
   const auto stored = stored_value(row, value);
   const std::string spelled = spell_in(target_, name, std::nullopt, {});
   if (!stored || explicit_.count(spelled) != 0) return false;
-  put(config, spelled, *stored);
+  // What transformers would assume of a missing key is taken back by null, where that means nothing.
+  const Expression* otherwise = row.fallback.get(target_);
+  const bool nothing = value.number() && value.as_real() == 0 && otherwise != nullptr && same(evaluate(*otherwise, {}), value);
+  put(config, spelled, nothing && omitted(row, target_) ? Datum{} : *stored);
   return true;
 }
 

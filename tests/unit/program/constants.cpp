@@ -118,3 +118,27 @@ TEST_CASE("constants: stored values") {
   CHECK(to_text(out) == "[1, a, none, [true]]");
   CHECK(from_json(test::parse_json(R"({"a": 1})"), out) == "is an object, not a value");
 }
+
+TEST_CASE("constants: a key that config.json leaves out means what the page says, null does not") {
+  std::string page = test::replaced(test::kSmallPage, "matches = { gguf = [\"tiny\"] }",
+                                    "matches = { hf = [\"Tiny\"] }\nomitted = { cap = 50.0, width = 64 }");
+  for (std::size_t at = page.find("gguf ="); at != std::string::npos; at = page.find("gguf =")) page.replace(at, 4, "hf");
+  for (std::size_t at = page.find("{arch}."); at != std::string::npos; at = page.find("{arch}.")) page.replace(at, 7, "{part}");
+  page = test::replaced(page, "omitted", "prefix = { part = [\"\", \"text.\"] }\nomitted");
+  page = test::replaced(page, "heads = \"4\"", "heads = \"4\"\ncap = { hf = \"{part}cap\", default = \"0.0\" }");
+  page = test::replaced(page, "attention(q, q, q)", "attention(q, q, q, softcap = cap)");
+  const auto built = [&](const std::string& config) {
+    std::string model = test::replaced(test::kSmallModel,
+                                       "\"general.architecture\": \"tiny\", \"tiny.width\": 64, \"tiny.layers\": 2, \"tiny.context\": 128",
+                                       "\"architectures\": [\"Tiny\"], " + config);
+    model = test::replaced(model, "\"gguf\"", "\"hf\"");
+    auto program = test::build_with({{"small.toml", page}}, model);
+    INFO(program.status().text);
+    REQUIRE(program.ok());
+    return to_text(*program);
+  };
+  CHECK(built(R"("layers": 2, "context": 128)").find("softcap = 50") != std::string::npos);
+  CHECK(built(R"("text": {"layers": 2, "context": 128})").find("softcap = 50") != std::string::npos);
+  CHECK(built(R"("layers": 2, "context": 128, "cap": 3.0)").find("softcap = 3") != std::string::npos);
+  CHECK(built(R"("layers": 2, "context": 128, "cap": null)").find("softcap = 0") != std::string::npos);
+}
