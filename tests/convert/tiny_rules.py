@@ -9,7 +9,7 @@ MUST = {
     "bloom-odd", "bloom-plain", "cohere-normed", "cohere-plain", "cohere2-plain", "cohere2_moe-older", "cohere2_moe-plain", "cohere2_moe-shared",
     "dots1-plain", "ernie4_5-biased", "ernie4_5-plain", "ernie4_5_moe-plain", "exaone-plain", "exaone4-full", "exaone4-mixed", "exaone4-plain",
     "exaone_moe-plain", "falcon-grouped", "gemma-mqa", "gemma-plain", "gemma2-plain", "gemma2-v4", "gemma3-plain", "gemma3-v4", "glm-bare",
-    "glm-plain", "glm-wide", "glm4-biased", "glm4-plain", "glm4_moe-normed", "glm4_moe-plain", "glm4_moe-v4", "gpt2-plain", "gpt_bigcode-plain",
+    "glm-plain", "glm-wide", "glm4-biased", "glm4-odd", "glm4-plain", "glm4_moe-normed", "glm4_moe-plain", "glm4_moe-v4", "gpt2-plain", "gpt_bigcode-plain",
     "gpt_neox-plain", "gpt_oss-v4", "granite-biased", "granite-plain", "granite_swa-plain", "granite_swa-single", "granite_swa-turned",
     "granitemoe-biased", "granitemoe-plain", "granitemoe_swa-plain", "granitemoe_swa-shared", "granitemoeshared-alone", "granitemoeshared-plain",
     "hunyuan-plain", "hunyuan_v1_moe-biased", "hunyuan_v1_moe-plain", "hy_v3-alone", "hy_v3-plain", "hy_v3-shared", "internlm2-plain",

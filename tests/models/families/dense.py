@@ -68,12 +68,15 @@ FAMILIES = {
     "gemma2": Family("Gemma2Config", "Gemma2ForCausalLM", common=dict(sliding_window=7), variants=dict(
         plain=variant(embed=0.3, different=2, query_pre_attn_scalar=12),
         scalar=variant(lost="the query scale", embed=0.3, different=2, query_pre_attn_scalar=24, attn_logit_softcapping=4.0, final_logit_softcapping=3.0, num_hidden_layers=3),
+        brief=variant(embed=0.3, different=2, num_attention_heads=8, num_key_value_heads=4, head_dim=8, query_pre_attn_scalar=256, attn_logit_softcapping=50.0,
+                      drop=("attn_logit_softcapping", "final_logit_softcapping", "num_attention_heads", "num_key_value_heads", "query_pre_attn_scalar", "rms_norm_eps"),
+                      lost="the query scale"),
         v4=variant("F16", lost="that nothing is capped", embed=0.3, different=2, v4=True, query_pre_attn_scalar=12, attn_logit_softcapping=None, final_logit_softcapping=None),
     )),
     "gemma3": Family("Gemma3TextConfig", "Gemma3ForCausalLM", common=dict(sliding_window=7), variants=dict(
         plain=variant(embed=0.1, num_hidden_layers=6, query_pre_attn_scalar=12),
         scaled=variant(lost="the layers' kinds", embed=0.1, num_hidden_layers=3, layer_types=layers("sfs"), query_pre_attn_scalar=20, final_logit_softcapping=5.0,
-                       rope_parameters=per_kind(rope("linear", 1000.0, factor=8.0), rope(theta=100.0))),
+                       rope_parameters=per_kind(rope("linear", 1000.0, factor=8.0), rope("linear", 100.0, factor=2.0))),
         v4=variant(embed=0.1, v4=True, num_hidden_layers=7, query_pre_attn_scalar=12, num_key_value_heads=1),
     )),
     "phi": Family("PhiConfig", "PhiForCausalLM", common=dict(head_dim=None, hidden_size=48), variants=dict(
@@ -102,6 +105,7 @@ FAMILIES = {
     "olmo3": Family("Olmo3Config", "Olmo3ForCausalLM", common=dict(head_dim=None, sliding_window=6), variants=dict(
         plain=variant(num_hidden_layers=4),
         yarn=variant(num_hidden_layers=3, layer_types=layers("fsf"), rope_parameters=per_kind(YARN, rope(theta=1000.0)), tie_word_embeddings=True),
+        bases=variant(layer_types=layers("fs"), rope_parameters=per_kind(rope("linear", 100.0, factor=2.0), rope(theta=5000.0)), lost="the near layers' base"),
     )),
     "granite": Family("GraniteConfig", "GraniteForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant("F32", embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2),
@@ -127,6 +131,7 @@ FAMILIES = {
     "glm4": Family("Glm4Config", "Glm4ForCausalLM", variants=dict(
         plain=variant("F32", rope_parameters=rope(partial_rotary_factor=0.5)),
         biased=variant(v4=True, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope(partial_rotary_factor=0.34)),
+        odd=variant(num_hidden_layers=1, tie_word_embeddings=True, rope_parameters=rope("linear", factor=2.0, partial_rotary_factor=0.3)),  # 3 columns: 4 turn
     )),
     "cohere": Family("CohereConfig", "CohereForCausalLM", common=dict(head_dim=None, logit_scale=0.3), variants=dict(
         plain=variant(),
@@ -177,7 +182,7 @@ FAMILIES = {
     )),
     "apertus": Family("ApertusConfig", "ApertusForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(rope_parameters=LLAMA3),
-        tied=variant(tie_word_embeddings=True, attention_bias=True, rope_parameters=rope()),
+        tied=variant(v4=True, tie_word_embeddings=True, attention_bias=True, rope_parameters=rope()),  # no scaling is written: that of the class
     )),
     "helium": Family("HeliumConfig", "HeliumForCausalLM", variants=dict(
         plain=variant(head_dim=8),
