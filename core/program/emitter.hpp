@@ -107,6 +107,7 @@ class Emitter : public ModelReader {
   Datum layer_norm(Call&);
   Datum l2_norm(Call&);
   Datum mean(Call&);
+  Datum concat(Call&);
   Datum softmax(Call&);
   Datum act(Call&);
   Datum named_act(Call&);

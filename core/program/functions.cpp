@@ -28,6 +28,7 @@ const std::vector<Emitter::FunctionRow>& Emitter::functions() {
       {"layer_norm", "x w b eps", &Emitter::layer_norm},
       {"l2_norm", "x eps", &Emitter::l2_norm},
       {"mean", "x", &Emitter::mean},
+      {"concat", "a b", &Emitter::concat},
       {"softmax", "x", &Emitter::softmax},
       {"act", "x kind", &Emitter::act},
       {"silu", "x", &Emitter::named_act},
@@ -111,6 +112,18 @@ Datum Emitter::layer_norm(Call& call) {
 Datum Emitter::l2_norm(Call& call) {
   const Datum& x = rows(call, 0);
   return emit_rows(call.at(), op_l2_norm, x, {x.index}, {}, {number(call, 1, kNeeded)});
+}
+
+Datum Emitter::concat(Call& call) {
+  const Datum &a = rows(call, 0), &b = rows(call, 1);
+  same_first(call, a, b);
+  std::vector<std::int64_t> shape = a.shape;
+  shape.back() += b.shape.back();
+  if (a.shape.size() != b.shape.size() || (shape.size() == 2 && a.shape[0] != b.shape[0]))
+    wrong(call.at(), "concat: " + rows_text(a) + " and " + shape_text(b.shape) + " differ before the last size" + where());
+  Datum out = new_rows(a.first, shape, "concat");
+  emit(call.at(), op_concat, {a.index, b.index}, {out.index});
+  return out;
 }
 
 Datum Emitter::mean(Call& call) {

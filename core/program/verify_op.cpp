@@ -51,6 +51,10 @@ class Shapes {
         return need(!has(1) || rows(1).size() == rows(0).size(), "y must have the shape of x");
       case op_argmax:
         return need(out(0).size() == rows(0).outer, "one number for each list");
+      case op_concat:
+        return need(rows(0).first == rows(1).first && out(0).first == rows(0).first && rows(0).outer == rows(1).outer &&
+                        out(0).size() == rows(0).size() + rows(1).size(),
+                    "the columns of both");
       case op_mean:
         return need(out(0).first == rows(0).first && out(0).size() == rows(0).outer, "one number for each list");
       case op_pool:

@@ -153,6 +153,11 @@ void check_family(const Checker& c) {
       if (o.code == op::layer_norm) c.vector(1, x.last, x.size()), c.vector(2, x.last, x.size());
       return;
     }
+    case op::concat: {
+      const RowShape a = c.rows(0), b = c.rows(1), y = c.out(0);
+      return need(a.rows == b.rows && y.rows == a.rows && a.outer == b.outer && y.size() == a.size() + b.size(),
+                  "the result must be [rows][..][p + q]");
+    }
     case op::mean: {
       const RowShape x = c.rows(0), y = c.out(0);
       return need(y.rows == x.rows && y.size() == x.outer, "the result must be [rows][..][1]");

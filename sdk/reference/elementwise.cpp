@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -60,6 +61,14 @@ void add(const Rows& a, const Rows& b, const Rows& y) {
 }
 void mul(const Rows& a, const Rows& b, const Rows& y) {
   combine(a, b, y, [](float u, float v) { return u * v; });
+}
+void concat(const Rows& a, const Rows& b, const Rows& y) {
+  for (std::size_t i = 0; i < y.n; ++i)
+    for (std::size_t o = 0; o < a.outer; ++o) {
+      float* to = y.row(i) + o * (a.last + b.last);
+      std::copy_n(a.row(i) + o * a.last, a.last, to);
+      std::copy_n(b.row(i) + o * b.last, b.last, to + a.last);
+    }
 }
 void act(const Rows& x, std::int64_t kind, const Rows& y) {
   map(x, y, [&](float v) { return activate(kind, v); });

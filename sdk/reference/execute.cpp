@@ -147,6 +147,8 @@ void run_family(const Operands& o) {
       return moe_route_mixer(o.rows(0), o.real(0), o.out_ids(), o.out(1));
     case op::mean:
       return mean(o.rows(0), o.out());
+    case op::concat:
+      return concat(o.rows(0), o.rows(1), o.out());
     case op::position_scale:
       return position_scale(o.rows(0), o.axes().positions, o.whole(0), o.real(0), o.real(1), o.out());
     case op::attention_chunk:

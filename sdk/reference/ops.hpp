@@ -54,6 +54,7 @@ void layer_norm(const Rows& x, const Flat& w, const Flat& b, double eps, const R
 void l2_norm(const Rows& x, double eps, const Rows& y);
 void softmax(const Rows& x, const Rows& y);
 void mean(const Rows& x, const Rows& y);
+void concat(const Rows& a, const Rows& b, const Rows& y);
 
 // linear.cpp: y[t][n] = sum over k of x[t][k] w[n][k], one double chain in ascending k, rounded; then + bias in F32.
 void linear(const Rows& x, const Weight& w, const Flat& bias, const Rows& y, const Threads& threads);

@@ -88,6 +88,11 @@ void add_maps(std::vector<OpCase>& cases) {
                      b.op(op::mean, {x}, {y});
                      return {y, 3};
                    }});
+  cases.push_back({"concat", false, [](ProgramBuilder& b) -> Result {
+                     const Id x = random_rows(b, {3, 16}), more = random_rows(b, {3, 5}), y = b.temp({kT, 3, 21});
+                     b.op(op::concat, {x, more}, {y});
+                     return {y, 63};
+                   }});
   for (const std::int64_t shift : {0, 1})
     cases.push_back(map_case("position_scale", false, op::position_scale, {3, 16}, {shift}, {3.0, 0.1},
                              [](ProgramBuilder& b) { return std::vector<Id>{b.input("positions")}; }));

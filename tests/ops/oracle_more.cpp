@@ -3,6 +3,12 @@
 
 namespace mekik::reference {
 
+TEST_CASE("columns beside each other") {
+  std::vector<float> a{1, 2, 3, 4, 5, 6, 7, 8}, b{-1, -2, -3, -4}, out(12);
+  concat(rows(a, 2, 2, 2), rows(b, 2, 2, 1), rows(out, 2, 2, 3));
+  CHECK(out == std::vector<float>{1, 2, -1, 3, 4, -2, 5, 6, -3, 7, 8, -4});
+}
+
 TEST_CASE("means, roots and scaling by position") {
   const Case c{"position_scale"}, r{"roots"};
   auto x = c.floats("x"), y = x;

@@ -61,6 +61,12 @@ void check_moe_spread(const Checker& c) {
   need(weights.rows == x.rows && y.rows == x.rows && y.size() == weights.size() * x.size(), "the result must be [rows][top][k]");
 }
 
+void check_concat(const Checker& c) {
+  const RowShape a = c.rows(0), b = c.rows(1), y = c.out(0);
+  need(a.rows == b.rows && y.rows == a.rows && a.outer == b.outer && y.size() == a.size() + b.size(),
+       "the result must be [rows][..][p + q]");
+}
+
 void check_mean(const Checker& c) {
   const RowShape x = c.rows(0), y = c.out(0);
   need(y.rows == x.rows && y.size() == x.outer, "the result must be [rows][..][1]");
@@ -169,6 +175,7 @@ constexpr Family kFamilies[] = {{op::moe_route, check_route},
                                 {op::moe_scale, check_moe_scale},
                                 {op::moe_spread, check_moe_spread},
                                 {op::mean, check_mean},
+                                {op::concat, check_concat},
                                 {op::position_scale, check_position_scale},
                                 {op::attention_near, check_full}};
 

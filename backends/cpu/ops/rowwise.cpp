@@ -175,6 +175,15 @@ void Exec::run_op_row(const mekik_op& op, const RowOp& r, std::uint32_t row, std
     case op::mean:
       for (std::uint64_t o = 0; o < shape.outer; ++o) y[o] = k.mean(x + o * last, last);
       return;
+    case op::concat: {
+      const auto more = static_cast<std::uint32_t>(row_shape(program_.tensor(op.in[1])).last);
+      const float* b = view(op.in[1]).row(row);
+      for (std::uint64_t o = 0; o < shape.outer; ++o) {
+        std::memcpy(y + o * (last + more), x + o * last, last * sizeof(float));
+        std::memcpy(y + o * (last + more) + last, b + o * more, more * sizeof(float));
+      }
+      return;
+    }
     case op::softmax:
       for (std::uint64_t o = 0; o < shape.outer; ++o) k.softmax(x + o * last, last, y + o * last);
       return;

@@ -110,6 +110,9 @@ TEST_CASE("functions: rows by position, means and parts") {
   CHECK(all(p, op_act).at(0)->ints == std::vector<std::int64_t>{10});
   CHECK(all(p, op_clamp).at(0)->reals == std::vector<double>{0, 4});
   CHECK(says(ending("x = x + linear(glu(q, q, 'sqrt'), wo)"), "unknown activation \"sqrt\""));
+  p = made(ending("x = x + linear(part(view(concat(q, q), 128), 3, 64), wo)"));
+  CHECK(p.tensors[all(p, op_concat).at(0)->out[0]].shape == std::vector<std::int64_t>{MEKIK_DIM_TOKENS, 4, 32});
+  CHECK(says(ending("x = x + linear(concat(q, x), wo)"), "concat: row shape [4, 16] and [64] differ before the last size"));
   CHECK(says(ending("x = x + part(x, 60, 5)"), "part: columns 60 to 65 of a row of 64"));
   CHECK(says(ending("x = x + clamp(x, 1, -1)"), "clamp: from 1 to -1"));
 }
