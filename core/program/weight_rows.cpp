@@ -49,6 +49,17 @@ std::string named_shape(const WeightValue& of) {
   return out + "]";
 }
 
+// Whether two layers name the same tensors: layers that share a block share its weights.
+bool one_weight(const WeightValue& a, const WeightValue& b) {
+  const auto piece = [](const Piece& p, const Piece& q) {
+    return p.sources == q.sources && p.offset == q.offset && p.sizes == q.sizes && p.strides == q.strides;
+  };
+  const auto step = [](const ValueStep& s, const ValueStep& t) { return s.what == t.what && s.constant == t.constant; };
+  return a.symbol == b.symbol && a.shape == b.shape && a.join_axis == b.join_axis && a.numbers.empty() && b.numbers.empty() &&
+         std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), piece) &&
+         std::equal(a.value.begin(), a.value.end(), b.value.begin(), b.value.end(), step);
+}
+
 }  // namespace
 
 std::string ModelReader::label(const WeightValue& of) {
@@ -105,6 +116,8 @@ std::optional<std::uint32_t> ModelReader::weight(const std::string& symbol, std:
                                  " is " + meta_.tensors[source].scheme);
     compile_value(*value, value->root, out, out.value);
   }
+  const auto same = std::find_if(weights_.begin(), weights_.end(), [&](const WeightValue& other) { return one_weight(out, other); });
+  if (same != weights_.end()) return weight_cache_[key] = static_cast<std::uint32_t>(same - weights_.begin());
   weights_.push_back(std::move(out));
   return weight_cache_[key] = static_cast<std::uint32_t>(weights_.size() - 1);
 }

@@ -1,4 +1,5 @@
 // Weight rows: a recipe names the very numbers that view, take, order, join and stack name.
+#include <algorithm>
 #include <numeric>
 
 #include "small_page.hpp"
@@ -214,6 +215,18 @@ TEST_CASE("weights: a tied weight is one tensor") {
   for (const Tensor& tensor : p.tensors)
     if (tensor.role == MEKIK_ROLE_WEIGHT && tensor.shape == Sizes{49152, 576}) ++big;
   CHECK(big == 1);
+}
+
+TEST_CASE("weights: layers that name the same tensors have one weight") {
+  const std::string page = test::replaced(test::replaced(test::kSmallPage, "wq = { gguf = \"{l}.q\"", "wq = { gguf = \"{l - l % 2}.q\""),
+                                          "[architecture]\n", "[architecture]\nignore = [\"1.q\"]\n");
+  const auto program = test::build_with({{"small.toml", page}}, test::kSmallModel);
+  INFO(program.status().text);
+  REQUIRE(program.ok());
+  CHECK(std::count_if(program->weights.begin(), program->weights.end(), [](const WeightRecipe& recipe) { return recipe.symbol == "wq"; }) ==
+        1);
+  CHECK(std::count_if(program->weights.begin(), program->weights.end(), [](const WeightRecipe& recipe) { return recipe.symbol == "wo"; }) ==
+        2);
 }
 
 TEST_CASE("weights: numbers of the page are computed place by place") {
