@@ -111,6 +111,9 @@ REFUSED = {  # not as GGUF
     "solar_open-plain": "knows no models of format gguf",
     "youtu-direct": "knows no models of format gguf",
     "youtu-plain": "knows no models of format gguf",
+    "zamba2-blocks": "knows no models of format gguf",
+    "zamba2-plain": "knows no models of format gguf",
+    "zamba2-tied": "knows no models of format gguf",
 }
 LOST = {  # not back as a folder
     "deepseek_v3-plain": "rope, layer 0: 1.000000 becomes 1.207944",

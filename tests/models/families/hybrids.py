@@ -119,4 +119,11 @@ FAMILIES = {
                        mlp_alpha_factor=1.1, mlp_beta_factor=0.9, tie_word_embeddings=True, sliding_window=7, num_experts_per_tok=1),
         alone=variant("F32", lost="layer_types", num_hidden_layers=2, num_local_experts=3, layer_types=kinds("mf"), num_key_value_heads=1, num_attention_heads=3),
     )),
+    "zamba2": Family("Zamba2Config", "Zamba2ForCausalLM", common=dict(head_dim=None, num_key_value_heads=4, mamba_d_state=5, n_mamba_heads=4, chunk_size=16, adapter_rank=3, intermediate_size=40,
+                     num_hidden_layers=4), variants=dict(
+        plain=variant(gain=1.0, layers_block_type=["linear_attention", "hybrid", "linear_attention", "hybrid"], tie_word_embeddings=False, use_mem_rope=True),
+        blocks=variant("F16", gain=0.8, layers_block_type=["hybrid", "linear_attention", "hybrid", "hybrid"], mamba_expand=1, num_mem_blocks=2, use_shared_attention_adapter=True, mamba_ngroups=2,
+                       add_bias_linear=True, num_attention_heads=2, num_key_value_heads=2),
+        tied=variant("F32", num_hidden_layers=2, layers_block_type=["hybrid", "linear_attention"], tie_word_embeddings=True, time_step_min=0.3),
+    )),
 }
