@@ -283,4 +283,12 @@ FAMILIES = {
             "longrope", original_max_position_embeddings=128, short_factor=[1.0, 1.2], long_factor=[1.0, 3.0])),
         direct=variant("F16", lost="q_proj", embed=0.1, gain=2.0, tie_word_embeddings=False, q_lora_rank=None, v4=True, hidden_size=64),
     )),
+    "bitnet": Family("BitNetConfig", "BitNetForCausalLM", common=dict(head_dim=None), variants=dict(
+        plain=variant(tie_word_embeddings=False),
+        biased=variant("F32", attention_bias=True, tie_word_embeddings=True, num_key_value_heads=1),
+    )),
+    "biogpt": Family("BioGptConfig", "BioGptForCausalLM", variants=dict(
+        plain=variant(tie_word_embeddings=False),
+        raw=variant("F32", embed=0.3, scale_embedding=False, hidden_act="relu"),
+    )),
 }

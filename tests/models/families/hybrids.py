@@ -126,4 +126,9 @@ FAMILIES = {
                        add_bias_linear=True, num_attention_heads=2, num_key_value_heads=2),
         tied=variant("F32", num_hidden_layers=2, layers_block_type=["hybrid", "linear_attention"], tie_word_embeddings=True, time_step_min=0.3),
     )),
+    "lfm3": Family("Lfm3Config", "Lfm3ForCausalLM", common=dict(num_hidden_layers=3, layer_types=["conv", "sliding_attention", "full_attention"], sliding_window=7), variants=dict(
+        plain=variant(tie_word_embeddings=False),
+        bare=variant("F16", tie_word_embeddings=False, use_sandwich_norm=False, use_attention_gate=False, conv_bias=True, conv_L_cache=3, num_key_value_heads=1),
+        turned=variant("F32", num_hidden_layers=2, layer_types=["full_attention", "conv"], rope_parameters=dict(full_attention=rope(theta=500.0), sliding_attention=rope())),
+    )),
 }

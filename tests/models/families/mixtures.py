@@ -183,4 +183,14 @@ FAMILIES = {
         shared=variant("F16", num_shared_experts=2, attention_bias=True, tie_word_embeddings=True, router_scaling_factor=1.3, mlp_layer_types=["sparse", "dense"], num_key_value_heads=1),
         alone=variant("F32", mlp_bias=True, num_experts=4, mlp_layer_types=["sparse", "dense"], num_key_value_heads=4, drop=("router_scaling_factor",), router_scaling_factor=2.826),
     )),
+    "flint": Family("FlintConfig", "FlintForCausalLM", common=dict(MIXED, moe_intermediate_size=12, shared_expert_intermediate_size=16, sliding_window=7, mlp_only_layers=[0],
+                    num_hidden_layers=3), variants=dict(
+        plain=variant(layer_types=layers("ssf")),
+        raw=variant("F16", layer_types=layers("sfs"), norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True, mlp_only_layers=[], num_key_value_heads=1),
+    )),
+    "dbrx": Family("DbrxConfig", "DbrxForCausalLM", common=dict(d_model=32, n_heads=4, n_layers=2, max_seq_len=128), variants=dict(
+        plain=variant(attn_config=dict(kv_n_heads=2, clip_qkv=0.8, rope_theta=10000.0), ffn_config=dict(hidden_size=32, ffn_hidden_size=20, moe_num_experts=4, moe_top_k=2)),
+        raw=variant("F32", attn_config=dict(kv_n_heads=1, rope_theta=500.0, clip_qkv=8.0), ffn_config=dict(hidden_size=32, ffn_hidden_size=12, moe_num_experts=3, moe_top_k=2, moe_normalize_expert_weights=None),
+                    lost="raw weights"),
+    )),
 }

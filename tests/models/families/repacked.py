@@ -60,6 +60,12 @@ def nomic(tensors, config):
     return tensors, config
 
 
+def internlm3(tensors, config):
+    config = {**config, "architectures": ["InternLM3ForCausalLM"], "model_type": "internlm3"}
+    config["qkv_bias"], config["bias"] = config.pop("attention_bias"), config.pop("mlp_bias")
+    return tensors, config
+
+
 LLAMA = ("LlamaConfig", "LlamaForCausalLM")
 
 FAMILIES = {
@@ -74,5 +80,9 @@ FAMILIES = {
     )),
     "exaone": Family(*LLAMA, repack=exaone, common=dict(head_dim=None), variants=dict(
         plain=variant(v4=True, rope_parameters=LLAMA3, tie_word_embeddings=True),
+    )),
+    "internlm3": Family(*LLAMA, repack=internlm3, variants=dict(
+        plain=variant(v4=True, rope_parameters=rope("dynamic", factor=6.0)),
+        biased=variant("F16", attention_bias=True, mlp_bias=True, num_key_value_heads=1),
     )),
 }
