@@ -289,7 +289,7 @@ void ModelReader::mention(const std::string& path, const json::value& value, con
     mention(path + "." + std::string{member.key().data(), member.key().size()}, member.value(), named, out);
 }
 
-// Keys of the metadata that no row of the page names and that may matter.
+// Keys of the metadata that no row of the page names, that may matter, and of which the page does not say that they do not.
 std::vector<std::string> ModelReader::unknown_config_keys() {
   std::vector<std::string> named, out;
   const auto collect = [&](const std::vector<NameText>& names) {
@@ -302,6 +302,9 @@ std::vector<std::string> ModelReader::unknown_config_keys() {
   if (meta_.config.is_object())
     for (const auto& member : meta_.config.get_object())
       if (!member.value().is_null()) mention(std::string{member.key().data(), member.key().size()}, member.value(), named, out);
+  for (const NameText& name : page_.ignore)
+    for (const std::string& pattern : glob(name, true))
+      std::erase_if(out, [&](const std::string& key) { return glob_match(pattern, key); });
   return out;
 }
 

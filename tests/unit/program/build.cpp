@@ -42,6 +42,19 @@ TEST_CASE("pages: what is left out is said") {
                     [](const std::string& note) { return note.find("tensors that match \"vision_model.*\"") != std::string::npos; }));
 }
 
+TEST_CASE("pages: a key that means nothing to the family is not mentioned") {
+  const std::string model = test::replaced(test::kSmallModel, "\"tiny.context\"", "\"tiny.noise\": 3, \"tiny.context\"");
+  const auto mentioned = [&](const std::string& page) {
+    const auto program = test::build_with({{"small.toml", page}}, model);
+    INFO(program.status().text);
+    REQUIRE(program.ok());
+    return std::any_of(program->notes.begin(), program->notes.end(),
+                       [](const std::string& note) { return note.find("\"tiny.noise\"") != std::string::npos; });
+  };
+  CHECK(mentioned(test::kSmallPage));
+  CHECK(!mentioned(test::replaced(test::kSmallPage, "[architecture]\n", "[architecture]\nignore = [\"{arch}.noi*\"]\n")));
+}
+
 TEST_CASE("pages: every decoder gives the rows under its head") {
   for (const char* name : {"gguf/llama", "gguf/gemma3", "hf/cohere", "hf/granite", "hf/phi"}) {
     INFO(name);
