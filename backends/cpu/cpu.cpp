@@ -105,7 +105,12 @@ mekik_status compile(mekik_device* device, const mekik_program* program, const m
 
 constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);
 
-const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kFloatKv : nullptr; }
+constexpr mekik_backend_prepared kPrepared = prepared_table<Exec>();
+
+const void* extension(const char* id) {
+  const std::string_view wanted = id;
+  return wanted == MEKIK_BACKEND_KV ? static_cast<const void*>(&kFloatKv) : wanted == MEKIK_BACKEND_PREPARED ? &kPrepared : nullptr;
+}
 
 constexpr std::array kOptions{
     opt::choice("math", "\"quantized\"", "quantized|exact",

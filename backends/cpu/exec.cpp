@@ -30,7 +30,6 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   const std::uint64_t all = plan_.weight_bytes + plan_.work_bytes() + plan_.kv_bytes + times(plan_.slot_bytes, limits.n_slots);
   if (limits.device_bytes != 0 && all > limits.device_bytes)
     throw Error{MEKIK_E_NO_MEMORY, std::to_string(all) + " bytes are needed, " + std::to_string(limits.device_bytes) + " are allowed"};
-  weights_ = Arena{plan_.weight_bytes, "weights"};
   work_ = Arena{plan_.work_bytes(), "activations"};
   for (std::uint32_t g = 0; g < program.n_groups; ++g) {
     pools_.emplace_back(times(plan_.block_bytes[g], limits.n_blocks[g]), "kv");  // zeroed: what no token has filled yet is multiplied by 0
@@ -39,7 +38,7 @@ Exec::Exec(Device& device, const mekik_program& program, const mekik_limits& lim
   writer_.assign(limits.n_slots, -1);
   const std::uint32_t n = program_.n_tensors();
   expert_scales_.resize(n);
-  loaded_.resize(n);
+  packed_.resize(n);
   matrices_.resize(n);
   views_.resize(n);
   for (std::uint32_t i = 0; i < n; ++i) {

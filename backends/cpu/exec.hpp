@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan.hpp"
@@ -61,6 +62,10 @@ class Exec {
  public:
   Exec(Device& device, const mekik_program& program, const mekik_limits& limits);
   mekik_status weight(const mekik_weight& weight);  // what rows() answered, where that failed
+  // Packed weights out and in: see mekik_backend_prepared.
+  void id(std::uint8_t* sha256) const;
+  std::span<const std::uint8_t> packed(std::uint32_t tensor) const;
+  void map(const mekik_weight& weight, const void* data, std::uint64_t bytes);
   std::uint64_t submit(const mekik_batch& batch);
   std::uint64_t move(Strided<const mekik_move> moves);
   std::uint64_t read(std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes);
@@ -69,8 +74,11 @@ class Exec {
 
  private:
   // load.cpp
-  mekik_status load_matrix(const mekik_weight& w, const WeightPlan& plan);
-  mekik_status load_vector(const mekik_weight& w, const WeightPlan& plan);
+  const WeightPlan& check_weight(const mekik_weight& w) const;
+  std::uint8_t* own(const WeightPlan& plan);
+  mekik_status load_matrix(const mekik_weight& w, const WeightPlan& plan, std::uint8_t* to);
+  mekik_status load_vector(const mekik_weight& w, const WeightPlan& plan, std::uint8_t* to) const;
+  void place_weight(const mekik_weight& w, const std::uint8_t* data);
   // batch.cpp
   void check_batch(const mekik_batch& b) const;
   void check_ids(const mekik_batch& b) const;
@@ -160,10 +168,10 @@ class Exec {
 
   View view(std::uint32_t tensor) const { return views_[tensor]; }
   const float* vector(std::uint32_t tensor) const {
-    return tensor == kNone ? nullptr : reinterpret_cast<const float*>(weights_.data() + plan_.weights[tensor].vector_offset);
+    return tensor == kNone ? nullptr : reinterpret_cast<const float*>(packed_[tensor] + plan_.weights[tensor].vector_offset);
   }
   const float* by_columns(std::uint32_t tensor) const {
-    return reinterpret_cast<const float*>(weights_.data() + plan_.weights[tensor].columns_offset);
+    return reinterpret_cast<const float*>(packed_[tensor] + plan_.weights[tensor].columns_offset);
   }
   std::uint8_t* buffer(std::uint32_t b) const { return work_.data() + plan_.buffers[b].offset; }
   float* scratch(std::uint32_t thread) const {
@@ -186,8 +194,8 @@ class Exec {
   ProgramReader program_;
   Arena weights_, work_, slots_;
   std::vector<Arena> pools_;
-  std::vector<bool> loaded_;
-  std::vector<Matrix> matrices_;  // by tensor; of a stack the first, with its size
+  std::vector<const std::uint8_t*> packed_;  // by tensor: in weights_, or where map() said; nullptr: not loaded
+  std::vector<Matrix> matrices_;             // by tensor; of a stack the first, with its size
   struct ExpertScale {
     float scale, post;
   };

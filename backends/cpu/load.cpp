@@ -78,10 +78,32 @@ mekik_form one_of(const mekik_form& form, std::uint64_t expert, std::uint64_t ro
 
 }  // namespace
 
-mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan) {
+// What is wrong with a weight before any of it is read. Throws.
+const WeightPlan& Exec::check_weight(const mekik_weight& w) const {
+  if (w.struct_size < sizeof(mekik_weight) || w.form == nullptr || w.rows == nullptr)
+    throw Error{MEKIK_E_INVALID, "a weight without its form or rows"};
+  if (w.tensor >= program_.n_tensors() || program_.tensor(w.tensor).role != MEKIK_ROLE_WEIGHT)
+    throw Error{MEKIK_E_INVALID, "tensor " + std::to_string(w.tensor) + " is no weight"};
+  const std::string name = "weight \"" + std::string{program_.name(w.tensor)} + "\"";
+  if (const std::string why = why_not_packed(*w.form); !why.empty()) throw Error{MEKIK_E_INVALID, name + ": " + why};
+  if (!permutation(*w.form)) throw Error{MEKIK_E_INVALID, name + ": the order of its columns is no permutation"};
+  const WeightPlan& plan = plan_.weights[w.tensor];
+  if (!same_numbers(plan.form, *w.form) ||
+      (plan.matrix && make_layout(one_of(*w.form, 0, w.form->n)).matrix.integer != plan.layout.matrix.integer))
+    throw Error{MEKIK_E_INVALID, name + " does not come in the form of the plan"};
+  return plan;
+}
+
+// Memory for packed weights comes with the first that is packed here: a program whose weights are all mapped needs none.
+std::uint8_t* Exec::own(const WeightPlan& plan) {
+  if (weights_.data() == nullptr) weights_ = Arena{plan_.weight_bytes, "weights"};
+  return weights_.data() + plan.offset;
+}
+
+mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan, std::uint8_t* to) {
   const std::uint64_t rows = w.form->experts * w.form->n / plan.experts;
-  Layout layout = make_layout(one_of(*w.form, 0, rows));  // tables and kept columns are those of this form
-  Loading l{&w, &layout, weights_.data() + plan.matrix_offset, plan.experts, rows, panel_rows(*w.form), nullptr};
+  const Layout layout = make_layout(one_of(*w.form, 0, rows));
+  Loading l{&w, &layout, to + plan.matrix_offset, plan.experts, rows, panel_rows(*w.form), nullptr};
   const std::uint64_t tasks = l.experts * l.panels();
   if (tasks >= 1u << 24) throw Error{MEKIK_E_UNSUPPORTED, "a stack of more than 2^24 panels"};
   std::vector<Staging> stages;
@@ -91,26 +113,15 @@ mekik_status Exec::load_matrix(const mekik_weight& w, const WeightPlan& plan) {
   device_.team.run(&phase, 1, &l);
   if (l.bad_codes)
     throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program_.name(w.tensor)} + "\" has codes that its form does not know"};
-  if (l.status != MEKIK_OK) return l.status;
-  expert_scales_[w.tensor].clear();
-  for (std::uint64_t e = 0; w.form->tensor_scale != nullptr && e < plan.experts; ++e) {
-    const Matrix m = make_layout(one_of(*w.form, e, rows)).matrix;
-    expert_scales_[w.tensor].push_back({m.tensor_scale, m.post});
-  }
-  WeightPlan& kept = plan_.weights[w.tensor];
-  kept.layout = std::move(layout);
-  matrices_[w.tensor] = kept.layout.matrix;
-  matrices_[w.tensor].data = weights_.data() + plan.matrix_offset;
-  matrices_[w.tensor].kept = kept.layout.kept.data();
-  return MEKIK_OK;
+  return l.status;
 }
 
 // All rows, decoded: one after another, or by column.
-mekik_status Exec::load_vector(const mekik_weight& w, const WeightPlan& plan) {
+mekik_status Exec::load_vector(const mekik_weight& w, const WeightPlan& plan, std::uint8_t* to) const {
   const mekik_form& form = *w.form;
   const std::uint64_t panel = panel_rows(form), all = form.experts * form.n;
   Staging stage{form, std::min(panel, form.n)};
-  auto *rows = reinterpret_cast<float*>(weights_.data() + plan.vector_offset), *columns = const_cast<float*>(by_columns(w.tensor));
+  auto *rows = reinterpret_cast<float*>(to + plan.vector_offset), *columns = reinterpret_cast<float*>(to + plan.columns_offset);
   std::vector<float> decoded(plan.vector ? 0 : std::min(panel, form.n) * form.k);
   for (std::uint64_t e = 0; e < form.experts; ++e) {
     const mekik_form one = one_of(form, e, form.n);
@@ -126,25 +137,50 @@ mekik_status Exec::load_vector(const mekik_weight& w, const WeightPlan& plan) {
   return MEKIK_OK;
 }
 
+// The weight's packed bytes are at `data`: tables, scales and kept columns are those of its form.
+void Exec::place_weight(const mekik_weight& w, const std::uint8_t* data) {
+  static constexpr std::uint8_t kNothing[1] = {};  // a weight that no operation multiplies or reads has no bytes
+  WeightPlan& plan = plan_.weights[w.tensor];
+  packed_[w.tensor] = data != nullptr ? data : kNothing;
+  if (!plan.matrix) return;
+  const std::uint64_t rows = w.form->experts * w.form->n / plan.experts;
+  expert_scales_[w.tensor].clear();
+  for (std::uint64_t e = 0; w.form->tensor_scale != nullptr && e < plan.experts; ++e) {
+    const Matrix m = make_layout(one_of(*w.form, e, rows)).matrix;
+    expert_scales_[w.tensor].push_back({m.tensor_scale, m.post});
+  }
+  plan.layout = make_layout(one_of(*w.form, 0, rows));
+  matrices_[w.tensor] = plan.layout.matrix;
+  matrices_[w.tensor].data = data + plan.matrix_offset;
+  matrices_[w.tensor].kept = plan.layout.kept.data();
+}
+
 mekik_status Exec::weight(const mekik_weight& w) {
-  if (w.struct_size < sizeof(mekik_weight) || w.form == nullptr || w.rows == nullptr)
-    throw Error{MEKIK_E_INVALID, "a weight without its form or rows"};
-  if (w.tensor >= program_.n_tensors() || program_.tensor(w.tensor).role != MEKIK_ROLE_WEIGHT)
-    throw Error{MEKIK_E_INVALID, "tensor " + std::to_string(w.tensor) + " is no weight"};
-  const std::string name = "weight \"" + std::string{program_.name(w.tensor)} + "\"";
-  if (const std::string why = why_not_packed(*w.form); !why.empty()) throw Error{MEKIK_E_INVALID, name + ": " + why};
-  if (!permutation(*w.form)) throw Error{MEKIK_E_INVALID, name + ": the order of its columns is no permutation"};
-  const WeightPlan plan = plan_.weights[w.tensor];
-  if (!same_numbers(plan.form, *w.form) ||
-      (plan.matrix && make_layout(one_of(*w.form, 0, w.form->n)).matrix.integer != plan.layout.matrix.integer))
-    throw Error{MEKIK_E_INVALID, name + " does not come in the form of the plan"};
-  loaded_[w.tensor] = false;
+  const WeightPlan& plan = check_weight(w);
+  packed_[w.tensor] = nullptr;
+  std::uint8_t* to = own(plan);
   if (plan.matrix)
-    if (const mekik_status s = load_matrix(w, plan); s != MEKIK_OK) return s;
+    if (const mekik_status s = load_matrix(w, plan, to); s != MEKIK_OK) return s;
   if (plan.vector || plan.columns)
-    if (const mekik_status s = load_vector(w, plan); s != MEKIK_OK) return s;
-  loaded_[w.tensor] = true;
+    if (const mekik_status s = load_vector(w, plan, to); s != MEKIK_OK) return s;
+  place_weight(w, to);
   return MEKIK_OK;
+}
+
+void Exec::id(std::uint8_t* sha256) const { std::copy_n(plan_.packed_id, sizeof plan_.packed_id, sha256); }
+
+std::span<const std::uint8_t> Exec::packed(std::uint32_t tensor) const {
+  if (tensor >= program_.n_tensors() || packed_[tensor] == nullptr)
+    throw Error{MEKIK_E_INVALID, "tensor " + std::to_string(tensor) + " is no weight that was loaded"};
+  return {packed_[tensor], plan_.weights[tensor].bytes};
+}
+
+void Exec::map(const mekik_weight& w, const void* data, std::uint64_t bytes) {
+  const WeightPlan& plan = check_weight(w);
+  if (bytes != plan.bytes || (data == nullptr && bytes != 0) || reinterpret_cast<std::uintptr_t>(data) % 64 != 0)
+    throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program_.name(w.tensor)} + "\" has " + std::to_string(plan.bytes) +
+                                     " packed bytes, aligned to 64; " + std::to_string(bytes) + " came"};
+  place_weight(w, static_cast<const std::uint8_t*>(data));
 }
 
 }  // namespace mekik::cpu

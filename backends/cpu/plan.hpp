@@ -38,7 +38,8 @@ struct WeightPlan {
   bool matrix = false, vector = false, columns = false;
   Layout layout;              // of one matrix of the stack
   std::uint32_t experts = 1;  // matrices in the stack
-  std::uint64_t matrix_offset = 0, vector_offset = 0, columns_offset = 0, vector_size = 0;
+  // Where its packed bytes lie among those of all weights, how many they are, and where in them its parts begin.
+  std::uint64_t offset = 0, bytes = 0, matrix_offset = 0, vector_offset = 0, columns_offset = 0, vector_size = 0;
   mekik_form form{};  // numbers only, to compare with what weight() brings; pointers are not kept
 };
 
@@ -135,7 +136,7 @@ struct Plan {
   std::uint64_t max_rows(std::int64_t domain) const;
   // Rows of a step with every sequence padded to 16.
   std::uint64_t full_rows() const { return round_up(limits_.max_tokens, 16) + std::uint64_t{16} * limits_.max_seqs; }
-  std::uint8_t layout_id[32], numeric_id[32];
+  std::uint8_t layout_id[32], numeric_id[32], packed_id[32];  // packed_id: of how weights lie
 
  private:
   friend class Planner;

@@ -36,13 +36,15 @@ void Planner::place_weights() {
     w.form.owner = nullptr;
     w.vector_size = times(times(t.form->experts, t.form->n), t.form->k);
     const auto take = [&](std::uint64_t bytes) {
-      const std::uint64_t here = plan_.weight_bytes;
-      plan_.weight_bytes += round_up(bytes, 64);
+      const std::uint64_t here = w.bytes;
+      w.bytes += round_up(bytes, 64);
       return here;
     };
     if (w.matrix) w.matrix_offset = take(times(w.layout.bytes(), w.experts));
     if (w.vector) w.vector_offset = take(times(w.vector_size, sizeof(float)));
     if (w.columns) w.columns_offset = take(times(w.vector_size, sizeof(float)));
+    w.offset = plan_.weight_bytes;
+    plan_.weight_bytes += w.bytes;
     std::uint64_t staging = times(staging_bytes(*t.form), w.matrix ? settings_.threads : 1);
     if (w.columns) staging += times(panel_rows(*t.form), t.form->k * sizeof(float));
     plan_.load_bytes = std::max(plan_.load_bytes, staging);
@@ -146,8 +148,17 @@ void Planner::identify() {
   // Raise the number with every change of a kernel that can change a bit.
   const std::string numeric = std::string{"mekik cpu kernels 3; isa "} + settings_.kernels->name + "; math " +
                               (settings_.exact ? "exact" : "quantized") + "; " + layout;
-  SHA256(reinterpret_cast<const unsigned char*>(layout.data()), layout.size(), plan_.layout_id);
-  SHA256(reinterpret_cast<const unsigned char*>(numeric.data()), numeric.size(), plan_.numeric_id);
+  // Raise this one with every change of the packed layout.
+  std::string packed = "mekik cpu packed 1";
+  for (const WeightPlan& w : plan_.weights)
+    packed += "; " + std::to_string(w.bytes) + " " + std::to_string(w.matrix) + std::to_string(w.vector) + std::to_string(w.columns) + " " +
+              std::to_string(w.experts);
+  const auto digest = [](const std::string& text, std::uint8_t* out) {
+    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), out);
+  };
+  digest(layout, plan_.layout_id);
+  digest(numeric, plan_.numeric_id);
+  digest(packed, plan_.packed_id);
 }
 
 }  // namespace mekik::cpu

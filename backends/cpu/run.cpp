@@ -144,7 +144,7 @@ void Exec::run_task(void* self, std::uint32_t phase, std::uint32_t task, std::ui
 
 std::uint64_t Exec::submit(const mekik_batch& batch) {
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i)
-    if (program_.tensor(i).role == MEKIK_ROLE_WEIGHT && !loaded_[i])
+    if (program_.tensor(i).role == MEKIK_ROLE_WEIGHT && packed_[i] == nullptr)
       throw Error{MEKIK_E_INVALID, "weight \"" + std::string{program_.name(i)} + "\" has not been loaded"};
   check_batch(batch);
   bind(batch);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <thread>
 
@@ -76,7 +77,9 @@ std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, co
 }
 
 std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
-  return need(engine::Model::open(pipeline, registry_, pages(pipeline.model.pages)));
+  // Reading the pages takes as long as opening the file and making its tokenizer, so it happens beside that.
+  auto loading = std::async(std::launch::async, [&]() -> const program::Pages& { return pages(pipeline.model.pages); });
+  return need(engine::Model::open(pipeline, registry_, [&]() -> const program::Pages& { return loading.get(); }));
 }
 
 void Session::load(engine::Model& model) {

@@ -60,6 +60,10 @@ constexpr std::array kModel{
           "task = \"score\" of a model that generates: the tokens for no and for yes, as the vocabulary spells them."),
     words("pair_template", 0, nullptr,
           "task = \"score\": the text of a pair, with {query} and {document} in it; by default the file's own, or the tokenizer's pair."),
+    row("prepared", MEKIK_OPT_BOOL, 0, "true", 0, 0, nullptr,
+        "Whether packed weights are kept in a file, so that the next start maps them in place of packing."),
+    row("prepared_folder", MEKIK_OPT_PATH, 0, nullptr, 1, 0, nullptr,
+        "Where such files lie; by default in $XDG_CACHE_HOME/mekik or ~/.cache/mekik."),
 };
 constexpr std::array kBackend{
     kUse,

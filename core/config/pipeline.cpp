@@ -252,6 +252,8 @@ ModelUse model_of(const Table& table) {
   out.pages = table.texts("pages");
   out.score_tokens = table.texts("score_tokens");
   out.pair_template = table.text("pair_template");
+  out.prepared = table.i64("prepared") != 0;
+  out.prepared_folder = table.text("prepared_folder");
   out.origin = table.find("path")->origin;
   return out;
 }

@@ -35,6 +35,8 @@ struct ModelUse {
   std::string task = "auto";              // "generate", "embed", "score"
   std::string pooling;                    // "mean", "cls", "last"; empty: as the file says
   std::vector<std::string> score_tokens;  // for no and for yes; empty: the model has a score of its own
+  bool prepared = true;                   // packed weights are kept in a file from one start to the next
+  std::string prepared_folder;            // empty: in the user's cache
   std::string pair_template;              // with {query} and {document}; empty: the file's
   Origin origin;
   // Not a key: tokens of the one sequence that this run is for, where they are known. LongRoPE and dynamic NTK choose by it.

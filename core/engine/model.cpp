@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "config/table.hpp"
+#include "engine/prepared_weights.hpp"
 #include "engine/runtime.hpp"
 #include "plugin/host.hpp"
 #include "text/pair.hpp"
@@ -57,6 +58,7 @@ struct Model::Impl {
   std::vector<std::string> notes;
   plugin::Component component;
   mekik_device* device = nullptr;
+  std::unique_ptr<PreparedWeights> prepared;
   mekik_exec* exec = nullptr;
   mekik_device_info device_info{};
   mekik_limits limits{};
@@ -66,6 +68,7 @@ struct Model::Impl {
 
   const mekik_backend& backend() const { return component.table<mekik_backend>(); }
   ~Impl() {
+    if (prepared != nullptr) prepared->finish();
     if (exec != nullptr) backend().exec_free(exec);
     if (device != nullptr) backend().close(device);
   }
@@ -79,6 +82,7 @@ struct Model::Impl {
   Status check_task();
   Status build(plugin::Registry& registry, const program::Pages& pages);
   program::Supports supports(const program::Program& candidate);
+  Status pack();
 };
 
 Status Model::Impl::open_file(plugin::Registry& registry) {
@@ -265,7 +269,8 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
 Model::Model() : impl_{std::make_unique<Impl>()} {}
 Model::~Model() = default;
 
-Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plugin::Registry& registry, const program::Pages& pages) {
+Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plugin::Registry& registry,
+                                           const std::function<const program::Pages&()>& pages) {
   std::unique_ptr<Model> model{new Model};
   Impl& m = *model->impl_;
   m.pipeline = pipeline;
@@ -276,7 +281,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));
   MEKIK_CHECK_OK(m.choose_kv_form());
-  MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
+  MEKIK_CHECK_OK(about(path, m.build(registry, pages())));
   MEKIK_CHECK_OK(m.check_components(registry));
   // A run of one sequence may go as far as the model's scaling, if that is what it is for.
   const bool far = pipeline.model.planned > m.program.context && pipeline.model.planned <= m.program.reach;
@@ -301,6 +306,17 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   return model;
 }
 
+Status Model::Impl::pack() {
+  for (std::uint32_t t = 0; t < program.tensors.size(); ++t) {
+    if (program.tensors[t].weight < 0) continue;
+    const mekik_weight weight = store->weight(t);
+    Status status = plugin::to_status(backend().weight(exec, &weight), "weight " + program.tensors[t].name);
+    if (!status.ok() && !store->failure().ok()) status = store->failure();  // the reason itself, which names the weight
+    MEKIK_CHECK_OK(about(pipeline.model.path, std::move(status)));
+  }
+  return {};
+}
+
 Status Model::load() {
   Impl& m = *impl_;
   if (m.loaded) return internal_error("a model is loaded once");
@@ -308,12 +324,11 @@ Status Model::load() {
     const program::ProgramView view{m.program, m.store->forms()};
     MEKIK_CHECK_OK(plugin::to_status(m.backend().compile(m.device, view.get(), &m.limits, &m.exec),
                                      "backend " + m.pipeline.backend.name + ": compile"));
-    for (std::uint32_t t = 0; t < m.program.tensors.size(); ++t) {
-      if (m.program.tensors[t].weight < 0) continue;
-      const mekik_weight weight = m.store->weight(t);
-      Status status = plugin::to_status(m.backend().weight(m.exec, &weight), "weight " + m.program.tensors[t].name);
-      if (!status.ok() && !m.store->failure().ok()) status = m.store->failure();  // the reason itself, which names the weight
-      MEKIK_CHECK_OK(about(m.pipeline.model.path, std::move(status)));
+    const PreparedWeights::Of of{m.pipeline, m.component, m.device_info, *m.file, *m.store, m.program, m.name, m.backend_plan.weight_bytes};
+    m.prepared = std::make_unique<PreparedWeights>(of, m.exec);
+    if (!m.prepared->map(of)) {
+      MEKIK_CHECK_OK(m.pack());
+      m.prepared->keep(of);
     }
   }
   m.store.reset();

@@ -1,6 +1,7 @@
 // A model made ready: file, page, program, backend, weights, tokenizer, template, all within a memory plan.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,9 @@ namespace mekik::engine {
 class Model {
  public:
   // All checks that need no weights: page, shapes, schemes, backend support, plan against the machine. `mekik check` ends here.
-  static Result<std::unique_ptr<Model>> open(const config::Pipeline& pipeline, plugin::Registry& registry, const program::Pages& pages);
+  // `pages` is asked once the file and its text are open, so that they may be read meanwhile.
+  static Result<std::unique_ptr<Model>> open(const config::Pipeline& pipeline, plugin::Registry& registry,
+                                             const std::function<const program::Pages&()>& pages);
   // Compiles and loads the weights. Once.
   Status load();
   ~Model();

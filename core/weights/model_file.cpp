@@ -150,6 +150,17 @@ Result<std::string> ModelFile::chat_template() const {
   return std::string{std::string_view{found.as_string()}};
 }
 
+Result<std::vector<std::string>> ModelFile::files() const {
+  MEKIK_TRY(found, ask_maybe(*loader_, raw_, meta_.path, "files"));
+  std::vector<std::string> out;
+  if (found.is_null()) return out;
+  const auto* list = found.if_array();
+  for (std::size_t i = 0; list != nullptr && i < list->size() && (*list)[i].is_string(); ++i)
+    out.emplace_back((*list)[i].get_string().c_str());
+  if (list == nullptr || out.size() != list->size()) return internal_error(meta_.path + ": the loader's list of files is no list of paths");
+  return out;
+}
+
 std::vector<std::string> ModelFile::notes() const {
   std::vector<std::string> out;
   for (const auto& [text, count] : grouped_.notes) out.push_back(count == 1 ? text : text + " (" + std::to_string(count) + " of them)");

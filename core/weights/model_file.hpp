@@ -23,6 +23,9 @@ class ModelFile {
   // The chat template's text; Code::invalid when the file has none.
   Result<std::string> chat_template() const;
   std::uint64_t file_bytes() const { return file_bytes_; }
+  // Paths of all files that decide the weights; none: the loader does not say.
+  Result<std::vector<std::string>> files() const;
+  const std::string& library() const { return component_.library; }
 
   const mekik_loader& loader() const { return *loader_; }
   mekik_model_file* raw() const { return raw_; }

@@ -29,6 +29,7 @@ class Source {
   const mekik_form* form() const { return has_form_ ? &form_ : nullptr; }  // nullptr: only decode
   const std::string& why_no_form() const { return why_no_form_; }
   const mekik_host* host() const { return component_.host; }
+  const std::string& library() const { return component_.library; }
 
   // Rows first .. first + count, decoded: out [count][k].
   Status decode(std::uint64_t first, std::uint64_t count, float* out) const;

@@ -267,6 +267,11 @@ Result<std::unique_ptr<Store>> Store::open(plugin::Registry& registry, const Mod
 const std::vector<const mekik_form*>& Store::forms() const { return impl_->forms; }
 const std::string& Store::scheme(std::size_t weight) const { return impl_->weights[weight].scheme; }
 const std::vector<std::string>& Store::notes() const { return impl_->notes; }
+std::set<std::string> Store::libraries() const {
+  std::set<std::string> out;
+  for (const auto& [key, source] : impl_->sources) out.insert(source->library());
+  return out;
+}
 Status Store::failure() const {
   const std::lock_guard lock{impl_->mutex};
   return impl_->failure;

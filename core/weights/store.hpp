@@ -1,6 +1,7 @@
 // Turns a program's weight recipes into forms and rows that a backend pulls.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Store {
   // Rows n0 .. n1 of an expert, decoded: the truth. out [n1 - n0][k].
   Status decode(std::size_t weight, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) const;
   const std::vector<std::string>& notes() const;
+  std::set<std::string> libraries() const;  // those of the schemes, as Component::library names them
   // Why a weight's rows() failed first: a backend passes on the code only, and may have asked on a thread of its own.
   Status failure() const;
 

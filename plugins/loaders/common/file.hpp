@@ -12,6 +12,8 @@
 #include <mekik/plugin.hpp>
 #include <string>
 
+#include "text.hpp"
+
 namespace mekik {
 #ifdef MEKIK_STATIC_NAME
 inline namespace MEKIK_STATIC_NAME {  // errors are this plugin's own, so this must be, too
@@ -79,6 +81,22 @@ class File {
 
 inline constexpr const char* kLfsPointer =
     "is a Git LFS pointer, not the file itself; run `git lfs pull` in its repository, or download the file";
+
+// The answer to meta("files"): their paths as a JSON list; empty where one cannot be written as JSON. `more`: of files that are not open.
+template <class Files>
+std::string file_list(const Files& files, const std::string& more = {}) {
+  std::string out = "[";
+  const auto add = [&](const std::string& path) {
+    if (valid_utf8_prefix(path) != path.size()) return false;
+    if (out.size() > 1) out += ',';
+    append_quoted(out, path);
+    return true;
+  };
+  for (const File& file : files)
+    if (!add(file.path())) return {};
+  if (!more.empty() && !add(more)) return {};
+  return out + "]";
+}
 
 }  // namespace loaders
 #ifdef MEKIK_STATIC_NAME

@@ -24,6 +24,7 @@ struct Model {
   Header header;                       // metadata of the first part, tensors of all
   std::vector<std::uint32_t> file_of;  // per tensor
   std::vector<mekik_part> parts;
+  std::string file_list;
 };
 
 std::string part_suffix(std::uint64_t number, std::uint64_t count) {
@@ -123,6 +124,7 @@ mekik_status open(const mekik_host*, mekik_str path, mekik_model_file** out) {
     model->file_of.assign(model->header.tensors.size(), 0);
     if (model->header.split_count > 1) open_other_parts(*model);
     describe_tensors(*model);
+    model->file_list = mekik::loaders::file_list(model->files);
     *out = reinterpret_cast<mekik_model_file*>(model.release());
   });
 }
@@ -137,6 +139,7 @@ mekik_status meta(mekik_model_file* file, mekik_str key, mekik_str* out) {
   else if (name == "config") found = model.header.config;
   else if (name == "tokenizer") found = model.header.tokenizer;
   else if (name == "template") found = model.header.chat_template;
+  else if (name == "files") found = model.file_list;
   if (found.empty())
     return mekik::guard([&] { throw mekik::Error{MEKIK_E_INVALID, model.files[0].path() + ": has no " + std::string{name}}; });
   *out = mekik::str(found);

@@ -28,6 +28,7 @@ struct Model {
   std::vector<std::uint32_t> file_of;  // per tensor
   std::vector<mekik_part> parts;
   std::unique_ptr<Documents> documents;
+  std::string file_list;
 };
 
 // Adds the tensors of one file. Of a tensor that several files hold, the index says which counts.
@@ -93,6 +94,9 @@ mekik_status open(const mekik_host*, mekik_str path, mekik_model_file** out) {
     model->folder = find_model(std::string{mekik::view(path)});
     open_files(*model);
     describe_tensors(*model);
+    // How quantized weights are to be read is said in config.json.
+    model->file_list =
+        mekik::loaders::file_list(model->files, model->folder.has_config ? (model->folder.root / "config.json").string() : std::string{});
     model->documents = std::make_unique<Documents>(model->folder);
     *out = reinterpret_cast<mekik_model_file*>(model.release());
   });
@@ -101,7 +105,11 @@ mekik_status open(const mekik_host*, mekik_str path, mekik_model_file** out) {
 void close(mekik_model_file* file) { delete as_model(file); }
 
 mekik_status meta(mekik_model_file* file, mekik_str key, mekik_str* out) {
-  return mekik::guard([&] { *out = mekik::str(as_model(file)->documents->get(std::string{mekik::view(key)})); });
+  return mekik::guard([&] {
+    Model& model = *as_model(file);
+    const bool files = mekik::view(key) == "files" && !model.file_list.empty();
+    *out = mekik::str(files ? model.file_list : model.documents->get(std::string{mekik::view(key)}));
+  });
 }
 
 mekik_status tensors(mekik_model_file* file, const mekik_part** out, std::uint32_t* n, std::uint32_t* part_size) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <span>
 
 namespace mekik {
 #ifdef MEKIK_STATIC_NAME
@@ -103,6 +104,24 @@ constexpr mekik_backend backend_table(decltype(mekik_backend::probe) probe, decl
           Calls::state_read,
           Calls::state_write,
           Calls::wait};
+}
+
+// The extension of a backend whose X can give its packed weights out and take them back: void id(std::uint8_t* sha256) const;
+// std::span<const std::uint8_t> packed(std::uint32_t tensor) const; void map(const mekik_weight&, const void* data, std::uint64_t bytes).
+template <class X>
+constexpr mekik_backend_prepared prepared_table() {
+  return {sizeof(mekik_backend_prepared), 0,
+          [](mekik_exec* exec, std::uint8_t* sha256) { return guard([&] { ExecCalls<X>::of(exec).id(sha256); }); },
+          [](mekik_exec* exec, std::uint32_t tensor, const void** data, std::uint64_t* bytes) {
+            return guard([&] {
+              const std::span<const std::uint8_t> packed = ExecCalls<X>::of(exec).packed(tensor);
+              *data = packed.data();
+              *bytes = packed.size();
+            });
+          },
+          [](mekik_exec* exec, const mekik_weight* weight, const void* data, std::uint64_t bytes) {
+            return guard([&] { ExecCalls<X>::of(exec).map(*weight, data, bytes); });
+          }};
 }
 
 // The extension of a backend that stores KV in F16, BF16 and F32.

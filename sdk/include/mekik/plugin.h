@@ -263,7 +263,17 @@ typedef struct mekik_backend { uint32_t struct_size, reserved;
 typedef struct mekik_kv_form { const char *name, *doc; uint32_t num, group; double bits_per_value; } mekik_kv_form;
 typedef struct mekik_backend_kv { uint32_t struct_size, n_forms, form_size, reserved;
   const mekik_kv_form *forms; } mekik_backend_kv; /* group: values under one scale within a head, 0: none */
-/* Extension "mekik.backend.prepared/1", to come: save and map packed weights by numeric_id, in place of weight(). */
+/* Extension: weights as this backend packs them, which the host keeps in a file from one start to the next. Packed bytes
+ * depend on the weight's form and rows and on what id() digests, on nothing else. */
+#define MEKIK_BACKEND_PREPARED "mekik.backend.prepared/1"
+typedef struct mekik_backend_prepared { uint32_t struct_size, reserved;
+  mekik_status (*id)(mekik_exec *, uint8_t *sha256);                   /* [load] [32] */
+  /* [any] Of a tensor that weight() has brought: good until exec_free or its next weight(). */
+  mekik_status (*packed)(mekik_exec *, uint32_t tensor, const void **data, uint64_t *bytes);
+  /* [load] In place of weight(), with bytes that packed() gave for an equal form and id. They are aligned to 64, checked by
+   * the host, never written, and borrowed until exec_free. */
+  mekik_status (*map)(mekik_exec *, const mekik_weight *, const void *data, uint64_t bytes);
+} mekik_backend_prepared;
 /* ---- loader and scheme: files, and what their tensors mean --------------------------------------------------- */
 typedef struct mekik_part { const char *name, *scheme;                /* scheme: of a block format, else NULL and num */
   uint32_t num, rank; int64_t shape[4]; uint64_t bytes;
@@ -274,7 +284,8 @@ typedef struct mekik_loader { uint32_t struct_size, reserved;
   int (*probe)(mekik_str path, const void *head, size_t head_bytes);   /* [any] 0 no ... 100 certain */
   mekik_status (*open)(const mekik_host *, mekik_str path, mekik_model_file **out);  /* [load] */
   void (*close)(mekik_model_file *);                                   /* [load] ends all it gave out */
-  mekik_status (*meta)(mekik_model_file *, mekik_str key, mekik_str *json_out); /* [any] config, tokenizer, template */
+  /* [any] config, tokenizer, template; files: paths of all that decides the weights, for whoever keeps what was made of them */
+  mekik_status (*meta)(mekik_model_file *, mekik_str key, mekik_str *json_out);
   mekik_status (*tensors)(mekik_model_file *, const mekik_part **out, uint32_t *n, uint32_t *part_size); /* [any] */
   mekik_status (*read)(mekik_model_file *, uint32_t i, uint64_t at, void *, uint64_t bytes);  /* [any] */
 } mekik_loader;
