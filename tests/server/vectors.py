@@ -4,8 +4,11 @@ import base64
 import json
 import math
 import os
+import shutil
+import string
 import struct
 import subprocess
+import tempfile
 
 from harness import main
 from real import MODEL, PROGRAM, Mekik, need_model
@@ -13,6 +16,7 @@ from real import MODEL, PROGRAM, Mekik, need_model
 need_model()
 EMBED, RERANK, CHAT = "/v1/embeddings", "/v1/rerank", "/v1/chat/completions"
 TEXTS = ["The sky is blue.", "Bread is made of flour, water and salt.", "x", "A long text. " * 40]
+LETTERS = string.ascii_lowercase
 FORM = "<|im_start|>user\\nDoes this answer {query}? {document}<|im_end|>\\n<|im_start|>assistant\\n"
 
 
@@ -127,6 +131,37 @@ def an_encoder():
             assert command("embed", path, "--tokens", ",".join(map(str, tokens)), "--json")["embedding"] == row, tokens
 
 
+def word_pieces():
+    """A tokenizer of BERT's kind for the 80 tokens of the tiny models."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *LETTERS, *("##" + c for c in LETTERS), *"the sky is blue bread ##ing why . ?".split()]
+    added = [{"id": i, "content": words[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+             for i in range(4)]
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+             "vocab": {word: i for i, word in enumerate(words)}}
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "model": model,
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                           "lowercase": True},
+            "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}}
+
+
+def an_encoder_ranks():
+    """A cross encoder with its own tokenizer: pairs with both token types. The scores are transformers' for the same folder."""
+    documents = {"The sky is blue.": 0.5946916937828064, "Bread.": 0.6827187538146973, "why why why": 0.6125200390815735,
+                 "a b c d e f g": 0.6442893743515015}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ranker")
+        shutil.copytree(os.path.join(os.environ["MEKIK_SOURCE"], "tests", "models", "tiny", "bert_rank-plain"), path)
+        with open(os.path.join(path, "tokenizer.json"), "w") as file:
+            json.dump(word_pieces(), file)
+        with Mekik(model=path) as ranker:
+            answer = ranker.post(RERANK, {"query": "Why is the sky blue?", "documents": list(documents), "return_documents": True})
+    assert [r["document"]["text"] for r in answer["results"]] == sorted(documents, key=documents.get, reverse=True)
+    for result in answer["results"]:
+        assert math.isclose(result["relevance_score"], documents[result["document"]["text"]], abs_tol=2e-5), result
+    assert answer["usage"]["prompt_tokens"] == 53, answer["usage"]
+
+
 def models_say_their_task():
     for server, task in ((embeds, "embed"), (scores, "score"), (texts, "generate")):
         assert json.loads(server.request("GET", "/v1/models")[2])["data"][0]["task"] == task
@@ -148,4 +183,5 @@ def they_end():
 
 
 main([same_numbers_as_the_command, forms_of_input, fewer_dimensions, more_inputs_than_the_queue_holds, refused,
-      whole_texts_only_where_pooling_needs_them, ranking, a_template_in_a_text_stays_text, an_encoder, models_say_their_task, pipelines_that_cannot_be, they_end])
+      whole_texts_only_where_pooling_needs_them, ranking, a_template_in_a_text_stays_text, an_encoder, an_encoder_ranks,
+      models_say_their_task, pipelines_that_cannot_be, they_end])

@@ -42,96 +42,126 @@ void put_number(Num n, std::uint8_t* at, std::uint64_t index, float x) {
 
 bool is_exponent(Num n) { return n == Num::e8m0 || n == Num::e8m0_half; }
 
-// Stores number `from` of an array of the form's type. Exponents stay the bytes that they are.
-void put_stored(Num n, std::uint8_t* at, std::uint64_t index, std::uint32_t num, const void* array, std::uint64_t from) {
-  if (is_exponent(n)) at[index] = static_cast<const std::uint8_t*>(array)[from];
-  else put_number(n, at, index, load_num(num, array, from));
+// Bits from .. from + kBits of 32 codes, which come as 8 quads, into the lane's words: 8 / kBits quads in each, from the low bits up.
+template <unsigned kBits>
+void put_bits(std::uint8_t* at, std::uint32_t lane, const std::uint32_t* quads, unsigned from) {
+  constexpr std::uint32_t kMask = 0x01010101u * ((1u << kBits) - 1), kEach = 8 / kBits;
+  for (std::uint32_t w = 0; w < kBits; ++w) {
+    std::uint32_t word = 0;
+    for (std::uint32_t i = 0; i < kEach; ++i) word |= ((quads[w * kEach + i] >> from) & kMask) << (kBits * i);
+    std::memcpy(at + 64 * w + 4 * lane, &word, 4);
+  }
 }
 
-void put_code(Codes c, std::uint8_t* block, std::uint32_t lane, std::uint32_t k, std::uint32_t code) {  // k 0 .. 31 of the block
-  const std::uint32_t g = k / 4, byte = 4 * lane + k % 4;
-  const auto two = [&](std::uint8_t* p, std::uint32_t v) {
-    p[64 * (g / 4) + byte] = static_cast<std::uint8_t>(p[64 * (g / 4) + byte] | (v << (2 * (g & 3))));
-  };
-  const auto one = [&](std::uint8_t* p, std::uint32_t v) { p[byte] = static_cast<std::uint8_t>(p[byte] | (v << g)); };
-  const auto four = [&](std::uint8_t* p, std::uint32_t v) {
-    p[64 * (g / 2) + byte] = static_cast<std::uint8_t>(p[64 * (g / 2) + byte] | (v << (4 * (g & 1))));
-  };
+void put_block(Codes c, std::uint8_t* block, std::uint32_t lane, const std::uint8_t* codes) {
+  std::uint32_t quads[kBlock / 4];
+  std::memcpy(quads, codes, sizeof quads);
   switch (stored_as(c)) {
     case Codes::b1:
-      return one(block, code & 1);
+      return put_bits<1>(block, lane, quads, 0);
     case Codes::b2:
-      return two(block, code & 3);
+      return put_bits<2>(block, lane, quads, 0);
     case Codes::b3:
-      two(block, code & 3);
-      return one(block + 128, (code >> 2) & 1);
+      put_bits<2>(block, lane, quads, 0);
+      return put_bits<1>(block + 128, lane, quads, 2);
     case Codes::b5:
-      four(block, code & 15);
-      return one(block + 256, (code >> 4) & 1);
+      put_bits<4>(block, lane, quads, 0);
+      return put_bits<1>(block + 256, lane, quads, 4);
     case Codes::b6:
-      four(block, code & 15);
-      return two(block + 256, (code >> 4) & 3);
+      put_bits<4>(block, lane, quads, 0);
+      return put_bits<2>(block + 256, lane, quads, 4);
     case Codes::b8:
-      block[64 * g + byte] = static_cast<std::uint8_t>(code ^ 0x80u);
-      return;
+      for (std::uint32_t& quad : quads) quad ^= 0x80808080u;
+      return put_bits<8>(block, lane, quads, 0);
     default:
-      return four(block, code & 15);
+      return put_bits<4>(block, lane, quads, 0);
   }
 }
 
-// A whole row of codes into its lane.
+// A whole row of codes into its lane. Behind the last one are codes that count as 0.
 void put_codes(Codes c, std::uint8_t* stripe, std::uint32_t lane, const std::uint8_t* codes, std::uint32_t k) {
-  if (stored_as(c) != Codes::b4 && c != Codes::b8) {
-    for (std::uint32_t j = 0; j < k; ++j)
-      put_code(c, stripe + static_cast<std::size_t>(j / kBlock) * block_bytes(c), lane, j % kBlock, codes[j]);
-    return;
+  const std::uint32_t whole = k / kBlock, left = k % kBlock;
+  for (std::uint32_t i = 0; i < whole; ++i) put_block(c, stripe + std::size_t{i} * block_bytes(c), lane, codes + std::size_t{i} * kBlock);
+  if (left == 0) return;
+  std::uint8_t last[kBlock];
+  std::memset(last, c == Codes::b8 ? 0x80 : 0, sizeof last);
+  std::memcpy(last, codes + std::size_t{whole} * kBlock, left);
+  put_block(c, stripe + std::size_t{whole} * block_bytes(c), lane, last);
+}
+
+// `count` rows of k numbers into the lanes of a stripe. In pieces, so that the lines that all rows write to stay near.
+template <class T>
+void put_floats(std::uint8_t* stripe, const void* kept, std::uint64_t count, std::uint64_t k) {
+  auto* to = reinterpret_cast<T*>(stripe);
+  const auto* rows = static_cast<const T*>(kept);
+  for (std::uint64_t j0 = 0; j0 < k; j0 += kBlock)
+    for (std::uint64_t lane = 0; lane < count; ++lane)
+      for (std::uint64_t j = j0; j < std::min(j0 + kBlock, k); ++j) to[j * kLanes + lane] = rows[lane * k + j];
+}
+
+bool same_type(Num n, std::uint32_t num) {
+  switch (n) {
+    case Num::f32:
+      return num == MEKIK_F32;
+    case Num::f16:
+      return num == MEKIK_F16;
+    case Num::bf16:
+      return num == MEKIK_BF16;
+    case Num::i8:
+      return num == MEKIK_I8;
+    case Num::u8:
+      return num == MEKIK_U8;
+    default:
+      return is_exponent(n);
   }
-  std::uint32_t j = 0;
-  for (; j + kBlock <= k; j += kBlock) {
-    std::uint8_t* p = stripe + static_cast<std::size_t>(j / kBlock) * block_bytes(c) + 4 * lane;
-    for (std::uint32_t g = 0; g < 8; ++g) {
-      std::uint32_t quad;
-      std::memcpy(&quad, codes + j + 4 * g, 4);
-      std::uint32_t old = 0;
-      if (c == Codes::b8) {
-        quad ^= 0x80808080u;
-        std::memcpy(p + 64 * g, &quad, 4);
-      } else {
-        quad &= 0x0F0F0F0Fu;
-        if ((g & 1) != 0) {
-          std::memcpy(&old, p + 64 * (g / 2), 4);
-          quad = old | (quad << 4);
-        }
-        std::memcpy(p + 64 * (g / 2), &quad, 4);
-      }
-    }
+}
+
+template <class T>
+void copy_column(std::uint8_t* at, std::uint32_t lane, const void* array, std::uint64_t from, std::uint64_t count) {
+  const T* numbers = static_cast<const T*>(array) + from;
+  auto* to = reinterpret_cast<T*>(at) + lane;
+  for (std::uint64_t i = 0; i < count; ++i) to[i * kLanes] = numbers[i];
+}
+
+// Numbers from .. from + count of an array of the form's type into a lane, one below the other.
+void put_column(Num n, std::uint8_t* at, std::uint32_t lane, std::uint32_t num, const void* array, std::uint64_t from,
+                std::uint64_t count) {
+  if (same_type(n, num)) {
+    if (num_bytes(n) == 4) return copy_column<std::uint32_t>(at, lane, array, from, count);
+    if (num_bytes(n) == 2) return copy_column<std::uint16_t>(at, lane, array, from, count);
+    return copy_column<std::uint8_t>(at, lane, array, from, count);
   }
-  for (; j < k; ++j) put_code(c, stripe + static_cast<std::size_t>(j / kBlock) * block_bytes(c), lane, j % kBlock, codes[j]);
+  for (std::uint64_t i = 0; i < count; ++i) put_number(n, at, i * kLanes + lane, load_num(num, array, from + i));
 }
 
 struct Source {  // where a row's numbers are
   std::uint64_t group_row, groups, super_row, supers;
 };
 
+// Scales (or mins) that one number holds with their super-group's.
+void put_products(const mekik_form& f, Num n, std::uint8_t* at, std::uint32_t lane, std::uint32_t num, const void* array,
+                  std::uint32_t super_num, const void* supers, const Source& s) {
+  for (std::uint64_t g = 0; g < s.groups; ++g)
+    put_number(
+        n, at, g * kLanes + lane,
+        load_num(super_num, supers, s.super_row * s.supers + g * f.group_k / f.super_k) * load_num(num, array, s.group_row * s.groups + g));
+}
+
 void put_scales(const mekik_form& f, const Matrix& m, const mekik_form_rows& r, const Source& s, std::uint32_t lane, std::uint8_t* stripe) {
-  for (std::uint64_t g = 0; g < s.groups; ++g) {
-    const std::uint64_t from = s.group_row * s.groups + g, to = g * kLanes + lane;
-    const std::uint64_t sup = f.super_k != 0 ? s.super_row * s.supers + g * f.group_k / f.super_k : 0;
-    if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none)
-      put_number(m.scale, stripe + m.off_scale, to, load_num(f.super_num, r.super, sup) * load_num(f.scale_num, r.scale, from));
-    else put_stored(m.scale, stripe + m.off_scale, to, f.scale_num, r.scale, from);
-    if (m.min != Num::none && f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none)
-      put_number(m.min, stripe + m.off_min, to, load_num(f.super_min_num, r.super_min, sup) * load_num(f.min_num, r.min, from));
-    else if (m.min != Num::none) put_stored(m.min, stripe + m.off_min, to, f.min_num, r.min, from);
-    if (m.has_zero)
-      stripe[m.off_zero + to] =
-          static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(r.zero)[from] ^ (m.codes == Codes::b8 ? 0x80u : 0u));
-  }
-  for (std::uint64_t j = 0; j < m.supers; ++j) {
-    const std::uint64_t from = s.super_row * s.supers + j, to = j * kLanes + lane;
-    if (m.super != Num::none) put_stored(m.super, stripe + m.off_super, to, f.super_num, r.super, from);
-    if (m.super_min != Num::none) put_stored(m.super_min, stripe + m.off_super_min, to, f.super_min_num, r.super_min, from);
-  }
+  const std::uint64_t first = s.group_row * s.groups;
+  if (f.super_k != 0 && f.super_num != 0 && m.super == Num::none)
+    put_products(f, m.scale, stripe + m.off_scale, lane, f.scale_num, r.scale, f.super_num, r.super, s);
+  else put_column(m.scale, stripe + m.off_scale, lane, f.scale_num, r.scale, first, s.groups);
+  if (m.min != Num::none && f.super_k != 0 && f.super_min_num != 0 && m.super_min == Num::none)
+    put_products(f, m.min, stripe + m.off_min, lane, f.min_num, r.min, f.super_min_num, r.super_min, s);
+  else if (m.min != Num::none) put_column(m.min, stripe + m.off_min, lane, f.min_num, r.min, first, s.groups);
+  for (std::uint64_t g = 0; m.has_zero && g < s.groups; ++g)
+    stripe[m.off_zero + g * kLanes + lane] =
+        static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(r.zero)[first + g] ^ (m.codes == Codes::b8 ? 0x80u : 0u));
+  const std::uint64_t first_super = s.super_row * s.supers;
+  if (m.super != Num::none) put_column(m.super, stripe + m.off_super, lane, f.super_num, r.super, first_super, m.supers);
+  if (m.super_min != Num::none)
+    put_column(m.super_min, stripe + m.off_super_min, lane, f.super_min_num, r.super_min, first_super, m.supers);
 }
 
 }  // namespace
@@ -174,17 +204,18 @@ Staging::Staging(const mekik_form& f, std::uint64_t rows) {
 void pack_rows(const mekik_form& f, const Layout& layout, const mekik_form_rows& r, std::uint64_t n0, std::uint64_t n1,
                std::uint8_t* data) {
   const Matrix& m = layout.matrix;
-  for (std::uint64_t n = n0; n < n1; ++n) {
+  for (std::uint64_t n = n0; m.floats && n < n1; n += kLanes) {
+    const std::uint64_t count = std::min<std::uint64_t>(kLanes, n1 - n);
+    std::uint8_t* stripe = data + n / kLanes * m.stripe_bytes;
+    const auto* rows = static_cast<const std::uint8_t*>(r.kept) + (n - n0) * m.k * num_bytes(m.number);
+    if (count < kLanes) std::memset(stripe, 0, m.stripe_bytes);
+    if (m.number == Num::f32) put_floats<std::uint32_t>(stripe, rows, count, m.k);
+    else put_floats<std::uint16_t>(stripe, rows, count, m.k);
+  }
+  for (std::uint64_t n = n0; !m.floats && n < n1; ++n) {
     std::uint8_t* stripe = data + n / kLanes * m.stripe_bytes;
     const auto lane = static_cast<std::uint32_t>(n % kLanes);
     if (lane == 0) std::memset(stripe, 0, m.stripe_bytes);
-    if (m.floats) {
-      const std::uint32_t bytes = num_bytes(m.number);
-      const auto* row = static_cast<const std::uint8_t*>(r.kept) + (n - n0) * m.k * bytes;
-      for (std::uint32_t k = 0; k < m.k; ++k)
-        std::memcpy(stripe + (static_cast<std::size_t>(k) * kLanes + lane) * bytes, row + static_cast<std::size_t>(k) * bytes, bytes);
-      continue;
-    }
     put_codes(m.codes, stripe, lane, r.codes + (n - n0) * m.k, m.k);
     const std::uint64_t tall = (n - n0) / f.group_n;
     put_scales(f, m, r, {tall, ceil_div(m.k, f.group_k), tall, f.super_k != 0 ? ceil_div(m.k, f.super_k) : 0}, lane, stripe);
