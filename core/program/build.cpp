@@ -37,6 +37,10 @@ bool Emitter::guard(Run&& run) {
     run();
     return true;
   } catch (const Mistake& mistake) {
+    if (mistake.absent && ending_) {  // only who asks for what it is needed for has to know
+      put_off_.push_back(mistake);
+      return false;
+    }
     const std::string key = source_place(mistake.at) + ":" + std::to_string(mistake.at.column);
     if (reported_.insert(key).second) diagnostics_.error(mistake.at, mistake.message, mistake.hint);
   } catch (const Poisoned&) {}
@@ -70,20 +74,25 @@ void Emitter::assign(const Line& line, const Target& target, Datum value, std::s
 }
 
 void Emitter::run_line(const Line& line, std::map<std::string, Datum>& locals) {
-  const std::size_t first_new = out_.tensors.size();
+  const std::size_t first_new = out_.tensors.size(), first_put_off = put_off_.size();
+  Datum failed = poison();
   const bool good = guard([&] {
     Scope scope;
     scope.layer = layer_;
     scope.locals = &locals;
     Datum value = evaluate(line.value, scope);
-    if (value.type == Datum::Type::poison) throw Poisoned{};
+    if (value.type == Datum::Type::poison) {
+      failed = value;
+      throw Poisoned{};
+    }
     if (line.targets.size() == 1) return assign(line, line.targets[0], std::move(value), first_new, locals);
     if (value.type != Datum::Type::list || value.list.size() != line.targets.size())
       wrong(line.value.at(line.value.root), std::to_string(line.targets.size()) + " names take a list of as many values" + where());
     for (std::size_t i = 0; i < line.targets.size(); ++i) assign(line, line.targets[i], value.list[i], first_new, locals);
   });
+  if (put_off_.size() > first_put_off) failed.index = static_cast<std::uint32_t>(put_off_.size());
   if (!good)
-    for (const Target& target : line.targets) locals[target.name] = poison();
+    for (const Target& target : line.targets) locals[target.name] = failed;
   for (std::size_t i = first_new; i < out_.tensors.size(); ++i)
     if (out_.tensors[i].role == MEKIK_ROLE_TEMP) out_.tensors[i].name = fresh(out_.tensors[i].name);
 }
@@ -130,7 +139,9 @@ void Emitter::run_program() {
   }
   layer_.reset();
   op_layer_ = static_cast<std::uint32_t>(std::max<std::int64_t>(layers, 1) - 1);
+  ending_ = true;
   run_items(main.end, locals);
+  ending_ = false;
   if (diagnostics_.ok()) take_outputs(locals);
 }
 
@@ -158,6 +169,18 @@ std::string Emitter::output_for(Task task, const std::vector<std::string>& offer
   return task == Task::embed ? "embedding" : "logits";
 }
 
+// A class without a head, such as LlamaModel, whose head is neither in the file nor the embedding, is there to embed.
+Task Emitter::task_for(const std::map<std::string, Datum>& locals) {
+  const auto logits = locals.find("logits");
+  if (options_.task != Task::automatic || logits == locals.end() || logits->second.type != Datum::Type::poison) return options_.task;
+  const json::value* classes = config_value("architectures");
+  if (classes == nullptr || !classes->is_array() || classes->get_array().empty() || !classes->get_array()[0].is_string())
+    return options_.task;
+  const std::string_view name = classes->get_array()[0].get_string();
+  const auto ends = [&](std::string_view end) { return name.size() >= end.size() && name.substr(name.size() - end.size()) == end; };
+  return ends("Model") && !ends("LMHeadModel") && locals.count("score") == 0 ? Task::embed : options_.task;
+}
+
 // Outputs get a buffer of their own, one row for each row asked for.
 void Emitter::take_outputs(std::map<std::string, Datum>& locals) {
   std::vector<std::string> known(std::begin(kOutputs), std::end(kOutputs)), offered;
@@ -165,7 +188,7 @@ void Emitter::take_outputs(std::map<std::string, Datum>& locals) {
   for (const std::string& name : known)
     if (locals.count(name) != 0) offered.push_back(name);
   std::vector<std::string> wanted = options_.outputs;
-  if (wanted.empty()) guard([&] { wanted.push_back(output_for(options_.task, offered)); });
+  if (wanted.empty()) guard([&] { wanted.push_back(output_for(task_for(locals), offered)); });
   for (const std::string& name : wanted)
     guard([&] {
       const config::Origin at = page_.main.origin;
@@ -174,6 +197,7 @@ void Emitter::take_outputs(std::map<std::string, Datum>& locals) {
         wrong(at, "page " + page_.name + " has no output " + mekik::quoted(name) + "; it has " +
                       (offered.empty() ? "none" : join(offered, ", ")));
       Datum value = found->second;
+      if (value.type == Datum::Type::poison && value.index > 0) throw put_off_[value.index - 1];
       if (value.type != Datum::Type::rows || value.shape.empty())
         wrong(at, "output " + mekik::quoted(name) + " must be rows, not " + type_name(value.type));
       const bool take = value.first == MEKIK_DIM_TOKENS;
@@ -269,6 +293,7 @@ std::optional<Program> Emitter::build() {
   refuse();
   if (!diagnostics_.ok()) return std::nullopt;
   run_program();
+  for (const Mistake& mistake : uneven()) diagnostics_.error(mistake.at, mistake.message, mistake.hint);
   if (!diagnostics_.ok()) return std::nullopt;
   check_unused();
   guard([&] { finish(out_); });

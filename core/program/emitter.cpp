@@ -300,6 +300,7 @@ Datum Emitter::operand_name(const Expression& e, const Expr& node, const Scope& 
   Datum out;
   if (page_.weight(node.text) != nullptr) {
     const auto index = weight(node.text, scope.layer, e.at(node));
+    if (scope.layer) note_presence(node.text, *scope.layer, index && weights_[*index].symbol == node.text);
     if (!index) return out;
     out.type = Datum::Type::weight;
     out.index = *index;

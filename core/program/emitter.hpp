@@ -46,6 +46,7 @@ class Emitter : public ModelReader {
   void run_items(const std::vector<Item>& items, std::map<std::string, Datum>& locals);
   void run_line(const Line& line, std::map<std::string, Datum>& locals);
   void assign(const Line& line, const Target& target, Datum value, std::size_t first_new, std::map<std::string, Datum>& locals);
+  Task task_for(const std::map<std::string, Datum>& locals);
   std::string output_for(Task task, const std::vector<std::string>& offered);
   void take_outputs(std::map<std::string, Datum>& locals);
   void check_unused();
@@ -150,7 +151,8 @@ class Emitter : public ModelReader {
   std::map<std::int64_t, std::vector<KeptState>> kept_states_;  // by layer
   std::set<std::string> reported_;                              // places that already said what is wrong with them
   std::set<std::string> written_outputs_;
-  bool stateful_ = false, full_ = false;
+  std::vector<Mistake> put_off_;  // of lines of `end`, till somebody wants their output
+  bool stateful_ = false, full_ = false, ending_ = false;
 };
 
 // The code of an activation by any of its names; -1: unknown. `glu`: the kinds that only glu has, else those that only act has.

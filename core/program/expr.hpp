@@ -15,6 +15,7 @@ namespace mekik::program {
 struct Mistake {
   config::Origin at;
   std::string message, hint;
+  bool absent = false;  // a tensor that should be there is not
 };
 // A line that depends on a value whose own line already failed: nothing more to say.
 struct Poisoned {};

@@ -145,7 +145,9 @@ Datum ModelReader::call(const Expression& e, const Expr& node, const Scope& scop
     if (symbol.kind != Expr::Kind::name || page_.weight(symbol.text) == nullptr)
       wrong(e.at(symbol), node.text + " needs the name of a weight");
     if (node.text == "dim") return size_in_file(e, node, scope);
-    return Datum::of(weight(symbol.text, scope.layer ? *scope.layer : 0, e.at(symbol), false).has_value());
+    const bool there = weight(symbol.text, scope.layer ? *scope.layer : 0, e.at(symbol), false).has_value();
+    if (scope.layer) note_presence(symbol.text, *scope.layer, there);
+    return Datum::of(there);
   }
   std::vector<Datum> args;
   bool constants = true;

@@ -1,8 +1,10 @@
 // A model seen through a page: hyperparameters, weight rows and rotary tables, evaluated on demand. No weights are read.
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -106,6 +108,9 @@ class ModelReader {
   std::string close_tensor(const std::string& name) const;
   std::vector<std::string> unknown_config_keys();
   std::vector<std::pair<std::string, Datum>> config_group(const std::string& name);
+  // Keeps in mind whether a layer has a weight that others may lack; what `uneven` then finds to complain of.
+  void note_presence(const std::string& symbol, std::int64_t layer, bool found);
+  std::vector<Mistake> uneven();
 
   // rope_table.cpp
   struct RopeNumbers;
@@ -151,6 +156,12 @@ class ModelReader {
   void read_shape(const WeightRow& row, WeightValue& out);
   std::uint32_t made_of_numbers(const WeightRow& row, WeightValue out);
   void compile_value(const Expression& e, const Expr& node, const WeightValue& of, std::vector<ValueStep>& out);
+
+  // presence.cpp
+  std::optional<bool> presence(const std::string& symbol, const WeightRow& row, std::int32_t layer);
+  std::vector<std::string> tensor_names(const WeightRow& row, std::int32_t layer);
+  void reasons(const Expression& e, std::vector<std::string>& out, int depth);
+  [[noreturn]] void misplaced_weight(const std::string& symbol, const WeightRow& row, const WeightValue& of, bool found);
   [[noreturn]] void missing_weight(const std::string& symbol, const WeightRow& row, const WeightValue& of);
 
   std::string arch_;
@@ -159,6 +170,7 @@ class ModelReader {
   std::unordered_map<std::string, Datum> hparams_;
   std::vector<std::string> in_progress_;
   std::map<std::pair<std::string, std::int64_t>, std::optional<std::uint32_t>> weight_cache_;
+  std::map<std::string, std::array<std::set<std::int64_t>, 2>> layers_;  // of optional weights: without, with
   std::unordered_map<std::string, std::uint32_t> table_cache_;
   std::unordered_map<std::string, json::value> files_;
 };

@@ -226,7 +226,7 @@ WeightRow Reader::weight(const Value& value) {
   need(value, Kind::table, "a weight");
   WeightRow out;
   out.origin = value.key_origin;
-  known_keys(value, "a weight", {"shape", "gguf", "hf", "default", "optional", "value", "numbers"});
+  known_keys(value, "a weight", {"shape", "gguf", "hf", "default", "optional", "present", "value", "numbers"});
   for (const auto& [key, entry] : value.table) {
     if (const std::size_t format = format_index(key); format != kNoFormat) {
       if (entry.kind == Kind::list)
@@ -241,6 +241,8 @@ WeightRow Reader::weight(const Value& value) {
       out.numbers = read_expression(entry);
     } else if (key == "optional") {
       out.optional = flag(entry, "optional");
+    } else if (key == "present") {
+      out.present = per_format(entry, "present");
     } else if (key == "default") {
       out.fallback = name(entry).text;
       out.fallback_origin = entry.origin;

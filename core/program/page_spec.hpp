@@ -60,6 +60,7 @@ struct WeightRow {
   std::string fallback;               // another weight
   config::Origin fallback_origin;
   bool optional = false;
+  PerFormat present;  // whether it is there; none: whether or not, as for `optional`
 };
 
 // A key of a rotary table: an expression, or where each format keeps it.

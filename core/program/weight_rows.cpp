@@ -98,13 +98,15 @@ std::optional<std::uint32_t> ModelReader::weight(const std::string& symbol, std:
   bool found = false;
   for (const WeightSource& source : row->sources[format_])
     if ((found = fetch(source, out))) break;
+  const std::optional<bool> due = presence(symbol, *row, out.layer);
+  if (due && *due != found) misplaced_weight(symbol, *row, out, found);
   if (!found && !row->fallback.empty()) {
     if (row->fallback == symbol) wrong(row->fallback_origin, "weight " + mekik::quoted(symbol) + " has itself as its default");
     return weight_cache_[key] = weight(row->fallback, layer, used_at, must);
   }
   if (!found) {
     if (!must) return std::nullopt;
-    if (row->optional) return weight_cache_[key] = std::nullopt;
+    if (row->optional || row->present.get(format_) != nullptr) return weight_cache_[key] = std::nullopt;
     missing_weight(symbol, *row, out);
   }
   check_shape(*row, out);
@@ -263,27 +265,6 @@ void ModelReader::check_shape(const WeightRow& row, WeightValue& out) {
   if (first.sources.size() > 1) stored.insert(stored.begin(), static_cast<std::int64_t>(first.sources.size()));
   wrong(out.origin, label(out) + ": page says " + named_shape(out) + ", " + tensor + " has " + shape_text(stored) +
                         (plain ? std::string{} : ", " + std::to_string(total) + " numbers after its steps"));
-}
-
-void ModelReader::missing_weight(const std::string& symbol, const WeightRow& row, const WeightValue& of) {
-  std::vector<std::string> names;
-  std::string close;
-  const std::optional<std::int64_t> layer = of.layer >= 0 ? std::optional<std::int64_t>{of.layer} : std::nullopt;
-  const auto add = [&](const WeightSource& source) {
-    for (const std::string& name : spell(source.from, layer, "0")) {
-      if (std::find(names.begin(), names.end(), mekik::quoted(name)) != names.end()) continue;
-      names.push_back(mekik::quoted(name));
-      if (close.empty()) close = close_tensor(name);
-    }
-  };
-  for (const WeightSource& source : row.sources[format_]) {
-    if (source.join.empty()) add(source);
-    for (const WeightSource& part : source.join) add(part);
-  }
-  WeightValue named = of;
-  named.symbol = symbol;
-  if (names.empty()) wrong(row.origin, label(named) + ": the page names no " + meta_.format + " tensor for it");
-  wrong(row.origin, label(named) + ": none of " + join(names, ", ") + " is in the file" + (close.empty() ? "" : "; " + close));
 }
 
 // value = "1 + w" as postfix steps. Parts without w are constants.

@@ -72,8 +72,7 @@ TEST_CASE("pages: every decoder gives the rows under its head") {
 TEST_CASE("pages: a page of one's own overrides a page of the same name") {
   const test::TemporaryDirectory mine;
   std::ofstream{mine.path() / "llama.toml"} << test::replaced(
-      test::read_text(test::source_directory() / "configs/architectures/llama.toml"), "[weights]",
-      "[hparams]\nkind = \"'gelu'\"\n[weights]");
+      test::read_text(test::source_directory() / "configs/architectures/llama.toml"), "[hparams]", "[hparams]\nkind = \"'gelu'\"");
   config::Diagnostics diagnostics;
   const auto pages = Pages::load({test::source_directory() / "configs/architectures", mine.path()}, diagnostics);
   REQUIRE(diagnostics.ok());
