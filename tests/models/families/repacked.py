@@ -66,6 +66,26 @@ def internlm3(tensors, config):
     return tensors, config
 
 
+def bailing(architecture):
+    """Ling 2 and Sarvam: what GLM-4.5 computes, with q, k and v in one matrix."""
+    def repack(tensors, config):
+        for l in range(config["num_hidden_layers"]):
+            for kind in ("weight", "bias"):
+                names = [f"model.layers.{l}.self_attn.{x}_proj.{kind}" for x in "qkv"]
+                if names[0] in tensors:
+                    tensors[f"model.layers.{l}.attention.query_key_value.{kind}"] = torch.cat([tensors.pop(name) for name in names])
+        config = {**config, "architectures": [architecture], "model_type": "bailing_moe", "use_qkv_bias": config.pop("attention_bias"), "score_function": "sigmoid"}
+        config["num_experts"], config["num_shared_experts"] = config.pop("n_routed_experts"), config.pop("n_shared_experts")
+        if architecture.startswith("Sarvam"):
+            config.pop("partial_rotary_factor")  # heads turn as a whole there
+        config.pop("num_mtp_layers", None), config.pop("num_nextn_predict_layers", None)
+        return renamed(tensors, {"embed_tokens": "word_embeddings", "self_attn.o_proj": "attention.dense", "self_attn.q_norm": "attention.query_layernorm",
+                                 "self_attn.k_norm": "attention.key_layernorm", "e_score_correction_bias": "expert_bias"}), config
+
+    return repack
+
+
+LING = dict(moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, n_group=4, topk_group=2)
 LLAMA = ("LlamaConfig", "LlamaForCausalLM")
 
 FAMILIES = {
@@ -84,5 +104,12 @@ FAMILIES = {
     "internlm3": Family(*LLAMA, repack=internlm3, variants=dict(
         plain=variant(v4=True, rope_parameters=rope("dynamic", factor=6.0)),
         biased=variant("F16", attention_bias=True, mlp_bias=True, num_key_value_heads=1),
+    )),
+    "bailing_moe2": Family("Glm4MoeConfig", "Glm4MoeForCausalLM", repack=bailing("BailingMoeV2ForCausalLM"), common=LING, variants=dict(
+        plain=variant(v4=True, rope_parameters=rope(partial_rotary_factor=0.5), head_dim=8),
+        biased=variant("F16", attention_bias=True, n_shared_experts=2, routed_scaling_factor=2.5, tie_word_embeddings=True, rope_parameters=rope(theta=600.0, partial_rotary_factor=0.34)),
+    )),
+    "sarvam_moe": Family("Glm4MoeConfig", "Glm4MoeForCausalLM", repack=bailing("SarvamMoEForCausalLM"), common=LING, variants=dict(
+        plain=variant(v4=True, rope_parameters=rope(partial_rotary_factor=1.0), n_group=1, topk_group=1, head_dim=8),
     )),
 }
