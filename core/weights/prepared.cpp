@@ -63,18 +63,11 @@ class Descriptor {
 Status failed(const fs::path& path, const std::string& what) { return fail(Code::io, path.string() + ": " + what); }
 Status failed_call(const fs::path& path, const std::string& what) { return failed(path, what + ": " + std::strerror(errno)); }
 
-// Where the check of an entry cannot be true, its weight counts as damaged: it fails the file, no more is asked.
 std::uint64_t head_check(Header header, std::string_view path, std::span<const Entry> entries) {
   header.check = 0;
-  XXH3_state_t* state = XXH3_createState();
-  if (state == nullptr) return 0;
-  XXH3_64bits_reset(state);
-  XXH3_64bits_update(state, &header, sizeof header);
-  XXH3_64bits_update(state, path.data(), path.size());
-  XXH3_64bits_update(state, entries.data(), entries.size_bytes());
-  const std::uint64_t check = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  return check;
+  std::string head{reinterpret_cast<const char*>(&header), sizeof header};
+  head.append(path).append(reinterpret_cast<const char*>(entries.data()), entries.size_bytes());
+  return XXH3_64bits(head.data(), head.size());
 }
 
 // The regular file at `path` if it is ours, or root's, and nobody else may write it.
