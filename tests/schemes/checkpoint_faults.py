@@ -79,6 +79,35 @@ def rule(**changes):
     return lambda tensors, config: config["quantization_config"].update(changes)
 
 
+def weights(**changes):
+    return lambda tensors, config: config["quantization_config"]["config_groups"]["group_0"]["weights"].update(changes)
+
+
+def group(**changes):
+    return lambda tensors, config: config["quantization_config"]["config_groups"]["group_0"].update(changes)
+
+
+def cast(part, dtype, shape):
+    def change(tensors, config):
+        tensors[Q + part] = [dtype, shape, bytes(int(np.prod(shape)))]
+    return change
+
+
+def longer(part, times=2):
+    def change(tensors, config):
+        dtype, shape, numbers = tensors[Q + part]
+        tensors[Q + part] = [dtype, [(shape[0] if shape else 1) * times, *shape[1:]], numbers * times]
+    return change
+
+
+def modelopt(change):
+    """What hf_quant_config.json says, in config.json."""
+    def both(tensors, config):
+        config["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
+        change(tensors, config)
+    return both
+
+
 def drop_method(tensors, config):
     config["quantization_config"].pop("quant_method")
 
@@ -120,6 +149,46 @@ CASES = [
      FIRST + "compressed-tensors: quantization_config: the weights are stored sparse (sparse-24-bitmask); decompress the checkpoint with its own tool first"),
     ("ct-int4-group", rule(format="marlin-24"),
      FIRST + 'compressed-tensors: quantization_config: format "marlin-24" is not read here; decompress the checkpoint with its own tool first'),
+]
+
+C = "compressed-tensors: "
+K = C + "quantization_config: "
+CASES += [
+    # parts that the configuration says are there
+    ("gptq-4-act-order", without("g_idx"), G + f"gptq: {Q}qweight has no g_idx beside it, though desc_act is set: which group an input is of is not known"),
+    ("gptq-4-32", rule(desc_act="x"), FIRST + "gptq: quantization_config: desc_act must be true or false"),
+    ("ct-int4-zeros", without("weight_zero_point"), G + C + f"{Q}weight_scale has no weight_zero_point beside it, though symmetric is false"),
+    ("ct-int3-channel", without("weight_zero_point"), G + C + f"{Q}weight_scale has no weight_zero_point beside it, though symmetric is false"),
+    ("ct-w8-zeros", without("weight_zero_point"), G + C + f"{Q}weight_scale has no weight_zero_point beside it, though symmetric is false"),
+    ("ct-int4-group", weights(actorder="group"), FIRST + C + "model.layers.0.mlp.down_proj.weight_scale has no weight_g_idx beside it, though actorder is \"group\""),
+    # shapes and types
+    ("gptq-4-32", longer("qweight"), G + f"gptq: {Q}qweight [16, 64] does not hold 64 inputs of 4 bits"),
+    ("ct-nvfp4", longer("weight_global_scale"), G + C + f"{Q}weight_global_scale has shape [2], not [1]"),
+    ("modelopt-nvfp4", modelopt(longer("weight_scale_2")), G + f"modelopt: {Q}weight_scale_2 has shape [2], not [1]"),
+    ("modelopt-nvfp4", modelopt(cast("weight_scale", "F8_E4M3", [])), G + f"modelopt: {Q}weight_scale has shape [1], which is no grid of 1 x 16 blocks over 64 x 64"),
+    ("fp8-128", longer("weight_scale_inv"), G + f"fp8: {Q}weight_scale_inv has shape [2, 1], which is no grid of 64 x 64 blocks over 64 x 64"),
+    ("fp8-128", rule(weight_block_size=[128, 7]), FIRST + "fp8: model.layers.0.mlp.down_proj.weight_scale_inv has shape [1, 1], which is no grid of 64 x 7 blocks over 64 x 96"),
+    ("fp8-128", cast("weight_scale_inv", "U8", [1, 1]), G + f"fp8: {Q}weight_scale_inv must hold float numbers"),
+    ("ct-nvfp4", cast("weight_scale", "U8", [64, 4]), G + C + f"{Q}weight_scale must hold float numbers"),
+    ("ct-nvfp4", cast("weight_scale", "BOOL", [64, 4]), G + C + f"{Q}weight_scale must hold float numbers"),
+    # words of the configuration
+    ("bnb-nf4", rule(bnb_4bit_quant_type="fp4"),
+     FIRST + 'bitsandbytes: model.layers.0.mlp.down_proj.weight.quant_state.bitsandbytes__nf4 contradicts quantization_config, where bnb_4bit_quant_type is "fp4"'),
+    ("bnb-nf4", rule(bnb_4bit_quant_type="x"), FIRST + 'bitsandbytes: quantization_config: bnb_4bit_quant_type is "x", which is none of nf4, fp4'),
+    ("bnb-nf4", rule(load_in_8bit=True),
+     FIRST + "bitsandbytes: model.layers.0.mlp.down_proj.weight.quant_state.bitsandbytes__nf4 is of 4 bits, but quantization_config says load_in_8bit"),
+    ("bnb-int8", rule(load_in_4bit=True), FIRST + "bitsandbytes: model.layers.0.mlp.down_proj.weight holds 8 bits, but quantization_config says load_in_4bit"),
+    ("fp8-128", rule(fmt="x"), FIRST + 'fp8: quantization_config: fmt is "x", which is none of e4m3, e5m2'),
+    ("fp8-128", rule(fmt="e5m2"), FIRST + "fp8: model.layers.0.mlp.down_proj.weight holds other 8-bit floats than fmt of quantization_config says"),
+    ("fp8-128", rule(activation_scheme="x"), FIRST + 'fp8: quantization_config: activation_scheme is "x", which is none of dynamic, static'),
+    ("ct-int4-group", weights(type="x"), FIRST + K + 'type is "x", which is none of int, float'),
+    ("ct-int4-group", weights(type="float"), FIRST + C + 'model.layers.0.mlp.down_proj.weight_packed holds integers, but type of quantization_config is "float"'),
+    ("ct-int4-group", weights(strategy="x"), FIRST + K + 'strategy is "x", which is none of tensor, channel, group, block, tensor_group, token, attn_head'),
+    ("ct-int4-group", rule(quantization_status="x"), FIRST + K + 'quantization_status is "x", which is none of compressed, frozen, calibration, initialized, decompressed'),
+    ("ct-int4-group", group(targets="x"), FIRST + K + "targets must be a list of texts"),
+    ("ct-int4-group", rule(ignore=5), FIRST + K + "ignore must be a list of texts"),
+    ("ct-int4-group", rule(kv_cache_scheme=7), FIRST + K + "kv_cache_scheme must be an object"),
+    ("ct-int4-group", group(input_activations=7), FIRST + K + "input_activations must be an object"),
 ]
 
 

@@ -59,6 +59,7 @@ struct BitsAndBytes {
  private:
   static Weight eight(const mekik_parts& parts) {
     const Part weight{parts, kWeight}, scales{parts, kScb}, format{parts, kFormat};
+    if (flag_at(*config(parts), "load_in_4bit", false)) wrong(weight.name() + " holds 8 bits, but quantization_config says load_in_4bit");
     weight.need_num({MEKIK_I8}, "I8");
     scales.need_num({MEKIK_F32}, "F32");
     weight.need_matrix();
@@ -81,6 +82,7 @@ struct BitsAndBytes {
     const Part weight{parts, kWeight}, absmax{parts, kAbsmax}, state = Part{parts, kNf4} ? Part{parts, kNf4} : Part{parts, kFp4};
     if (!weight || !absmax || !state)
       wrong(module_of(weight ? weight : absmax, "weight") + ": one of weight, absmax and quant_state is missing");
+    check_words(*config(parts), state);
     state.need_num({MEKIK_U8}, "U8");
     if (state.elements() > 65536) wrong(state.name() + " is too long to be a description");
     const std::vector<std::uint8_t> bytes = state.raw(0, state.elements());
@@ -104,6 +106,13 @@ struct BitsAndBytes {
     group(w, more->block);
     w.more = more;
     return w;
+  }
+
+  static void check_words(const Object& rules, const Part& state) {
+    if (flag_at(rules, "load_in_8bit", false)) wrong(state.name() + " is of 4 bits, but quantization_config says load_in_8bit");
+    if (find(rules, "bnb_4bit_quant_type") == nullptr) return;
+    if (const std::string kind = word_at(rules, "bnb_4bit_quant_type", {"nf4", "fp4"}); !state.name().ends_with(kind))
+      wrong(state.name() + " contradicts quantization_config, where bnb_4bit_quant_type is \"" + kind + "\"");
   }
 
   static void read_shape(const Object& json, const std::string& name, Weight& w) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <mekik/numbers.hpp>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstring>
@@ -153,6 +154,14 @@ inline std::int64_t whole_at(const Object& of, std::string_view key, std::int64_
   if (!found->is_int64()) wrong("quantization_config: " + std::string{key} + " must be a whole number");
   return found->get_int64();
 }
+// A text that is one of these, or the first of them where there is none.
+inline std::string word_at(const Object& of, std::string_view key, std::initializer_list<const char*> words) {
+  const std::string found = text_at(of, key, *words.begin());
+  if (std::find(words.begin(), words.end(), found) != words.end()) return found;
+  std::string all;
+  for (const char* word : words) all += (all.empty() ? "" : ", ") + std::string{word};
+  wrong("quantization_config: " + std::string{key} + " is \"" + found + "\", which is none of " + all);
+}
 inline bool flag_at(const Object& of, std::string_view key, bool otherwise) {
   const Json* found = find(of, key);
   if (found == nullptr) return otherwise;
@@ -164,6 +173,19 @@ inline double real_at(const Object& of, std::string_view key, double otherwise) 
   if (found == nullptr) return otherwise;
   if (!found->is_number()) wrong("quantization_config: " + std::string{key} + " must be a number");
   return found->to_number<double>();
+}
+// Fails unless the member is absent, or an object, or a list of texts.
+inline void need_object(const Object& of, std::string_view key) {
+  if (const Json* found = find(of, key); found != nullptr && !found->is_object())
+    wrong("quantization_config: " + std::string{key} + " must be an object");
+}
+inline void need_texts(const Object& of, std::string_view key) {
+  const Json* found = find(of, key);
+  if (found == nullptr) return;
+  bool texts = found->is_array();
+  if (texts)
+    for (const Json& entry : found->get_array()) texts = texts && entry.is_string();
+  if (!texts) wrong("quantization_config: " + std::string{key} + " must be a list of texts");
 }
 inline const Object* object_at(const Object& of, std::string_view key) {
   const Json* found = find(of, key);

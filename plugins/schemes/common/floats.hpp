@@ -47,8 +47,21 @@ struct Grid {
 
 inline std::uint64_t blocks_of(std::uint64_t size, std::uint64_t each) { return (size + each - 1) / each; }
 
+// Blocks that the configuration names: their scales have one shape.
+inline Grid block_grid(const Part& scales, std::uint64_t n, std::uint64_t k, std::uint64_t block_n, std::uint64_t block_k) {
+  block_n = std::min(block_n, n);
+  block_k = std::min(block_k, k);
+  const std::uint64_t down = blocks_of(n, block_n), across = blocks_of(k, block_k);
+  const bool fits = scales.rank() == 2 ? scales.size(0) == down && scales.size(1) == across : down * across == 1 && scales.elements() == 1;
+  if (!fits)
+    wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of " + std::to_string(block_n) + " x " +
+          std::to_string(block_k) + " blocks over " + std::to_string(n) + " x " + std::to_string(k));
+  return {block_n, block_k, across};
+}
+
 // What the shape of the scales says: one for all, one a row, or a matrix of blocks, configured (0: not) or of equal size.
 inline Grid grid_of(const Part& scales, std::uint64_t n, std::uint64_t k, std::uint64_t block_n = 0, std::uint64_t block_k = 0) {
+  if (block_n != 0 && block_k != 0) return block_grid(scales, n, k, block_n, block_k);
   const std::uint64_t all = scales.elements();
   if (all == 0) wrong(scales.name() + " is empty");
   if (all == 1) return {n, k, 1};
@@ -57,19 +70,15 @@ inline Grid grid_of(const Part& scales, std::uint64_t n, std::uint64_t k, std::u
     wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of scales over " + std::to_string(n) + " x " +
           std::to_string(k));
   const std::uint64_t down = scales.size(0), across = scales.size(1);
-  block_n = std::min(block_n, n);
-  block_k = std::min(block_k, k);
-  if (block_n != 0 && block_k != 0 && down == blocks_of(n, block_n) && across == blocks_of(k, block_k)) return {block_n, block_k, across};
-  if (n % down != 0 || k % across != 0)
-    wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of " +
-          (block_n != 0 ? std::to_string(block_n) + " x " + std::to_string(block_k) : "equal") + " blocks over " + std::to_string(n) +
-          " x " + std::to_string(k));
+  if (down == 0 || across == 0 || n % down != 0 || k % across != 0)
+    wrong(scales.name() + " has shape " + scales.shape() + ", which is no grid of equal blocks over " + std::to_string(n) + " x " +
+          std::to_string(k));
   return {n / down, k / across, across};
 }
 
-// How the numbers of scales are to be read: bytes are exponents (E8M0).
-inline std::uint32_t grid_num(const Part& scales) {
-  if (scales.num() == MEKIK_U8) return MEKIK_E8M0;
+// How the numbers of scales are to be read: bytes are exponents (E8M0), where the format has such.
+inline std::uint32_t grid_num(const Part& scales, bool exponents = true) {
+  if (exponents && scales.num() == MEKIK_U8) return MEKIK_E8M0;
   scales.need_num({MEKIK_F32, MEKIK_F16, MEKIK_BF16, MEKIK_E8M0, MEKIK_E4M3}, "float");
   return scales.num();
 }

@@ -41,9 +41,11 @@ struct Fp8 {
     w.k = weight.size(1) * (four ? 2 : 1);
     if (four) codebook(w, table_fp4(), 4, 0.5f);
     else codebook(w, table_of(weight.num()), 8);
-    auto grid = std::make_shared<Grid>(grid_of(scales, w.n, w.k, block(*rules, 0), block(*rules, 1)));
+    check_words(*rules, weight);
+    const std::uint64_t block_n = four ? 0 : block(*rules, 0), block_k = four ? 0 : block(*rules, 1);
+    auto grid = std::make_shared<Grid>(grid_of(scales, w.n, w.k, block_n, block_k));
     w.group = grid->block_k;
-    w.scale_num = grid_num(scales);
+    w.scale_num = grid_num(scales, four || grid->block_k == 32 || text_at(*rules, "scale_fmt", "") == "ue8m0");
     w.round = model_num(*rules);
     w.more = grid;
     return w;
@@ -57,6 +59,13 @@ struct Fp8 {
   }
 
  private:
+  static void check_words(const Object& rules, const Part& weight) {
+    word_at(rules, "activation_scheme", {"dynamic", "static"});
+    word_at(rules, "scale_fmt", {"float", "ue8m0"});
+    if (find(rules, "fmt") == nullptr) return;
+    if (const bool e5m2 = word_at(rules, "fmt", {"e4m3", "e5m2"}) == "e5m2"; is_fp8(weight.num()) && e5m2 != (weight.num() == MEKIK_E5M2))
+      wrong(weight.name() + " holds other 8-bit floats than fmt of quantization_config says");
+  }
   static std::uint64_t block(const Object& rules, std::size_t axis) {
     const Json* found = find(rules, "weight_block_size");
     if (found == nullptr) return 0;

@@ -61,14 +61,18 @@ struct Compressed {
     Weight w;
     More more;
     w.n = stored.size(0);
-    w.scale_num = grid_num(scales);
+    w.scale_num = grid_num(scales, rules.group == 32);  // MXFP: a power of two for 32
     w.round = w.scale_num == MEKIK_E8M0 || w.scale_num == MEKIK_E4M3 ? static_cast<std::uint32_t>(MEKIK_BF16) : w.scale_num;
+    const bool floats = packed ? packed.num() == MEKIK_U8 : is_fp8(weight.num());
+    if (floats == rules.integer)
+      wrong(stored.name() + " holds " + (floats ? "floats" : "integers") + ", but type of quantization_config is \"" +
+            (floats ? "int" : "float") + "\"");
     if (packed && packed.num() == MEKIK_U8) small_floats(parts, rules, w);
     else if (packed) packed_integers(parts, rules, w, more);
     else plain(weight, rules, w);
     set_grid(scales, rules, w, more);
     if (w.kind == MEKIK_FORM_AFFINE) set_zeros(parts, rules, w, more);
-    set_order(parts, w);
+    set_order(parts, rules, w);
     w.more = std::make_shared<More>(more);
     return w;
   }
@@ -113,6 +117,7 @@ struct Compressed {
     w.k = packed.size(1) * 2;
     codebook(w, table_fp4(), 4, 0.5f);
     if (scales.num() == MEKIK_E4M3 && !global) wrong(packed.name() + " has no weight_global_scale beside it");
+    if (global) global.need_shape({1});
     if (global) w.scale_num = MEKIK_F32;  // scale / global, as the tool computes it
   }
 
@@ -157,7 +162,8 @@ struct Compressed {
   static void set_zeros(const mekik_parts& parts, const Rules& rules, Weight& w, More& more) {
     const Part zeros{parts, kZeros};
     w.zero = static_cast<std::int32_t>(1u << (w.bits - 1));
-    if (!zeros || (rules.symmetric && !zeros)) return;
+    if (!zeros && !rules.symmetric) wrong(Part{parts, kScale}.name() + " has no weight_zero_point beside it, though symmetric is false");
+    if (!zeros) return;
     more.packed_zeros = zeros.num() == MEKIK_I32;
     if (more.packed_zeros) zeros.need_shape({blocks_of(w.n * w.bits, 32), more.grid.columns});
     else {
@@ -209,8 +215,10 @@ struct Compressed {
   }
 
   // Activation order: columns sorted by weight_g_idx are cut into groups, one after the other.
-  static void set_order(const mekik_parts& parts, Weight& w) {
+  static void set_order(const mekik_parts& parts, const Rules& rules, Weight& w) {
     const Part groups{parts, kGroups};
+    if (!groups && rules.ordered && w.groups() > 1)
+      wrong(Part{parts, kScale}.name() + " has no weight_g_idx beside it, though actorder is \"group\"");
     if (!groups) return;
     groups.need_shape({w.k});
     const std::vector<std::int64_t> index = groups.integers(0, w.k);

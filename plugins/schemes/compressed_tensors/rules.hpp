@@ -6,16 +6,19 @@ namespace mekik_compressed {
 
 using mekik::checkpoint::find;
 using mekik::checkpoint::Json;
+using mekik::checkpoint::need_object;
+using mekik::checkpoint::need_texts;
 using mekik::checkpoint::Object;
 using mekik::checkpoint::object_at;
 using mekik::checkpoint::text_at;
 using mekik::checkpoint::unsupported;
 using mekik::checkpoint::whole_at;
+using mekik::checkpoint::word_at;
 using mekik::checkpoint::wrong;
 
 struct Rules {
   std::uint32_t bits = 8;
-  bool symmetric = true, integer = true, activations = false;
+  bool symmetric = true, integer = true, activations = false, ordered = false;
   std::string strategy = "tensor";
   std::uint64_t group = 0, block_n = 0, block_k = 0;
 };
@@ -63,8 +66,14 @@ inline Rules read_rules(const Object& group) {
   rules.bits = static_cast<std::uint32_t>(bits);
   rules.group = size > 0 ? static_cast<std::uint64_t>(size) : 0;
   rules.symmetric = mekik::checkpoint::flag_at(*weights, "symmetric", true);
-  rules.integer = text_at(*weights, "type", "int") == "int";
-  rules.strategy = text_at(*weights, "strategy", rules.group != 0 ? "group" : "tensor");
+  rules.integer = word_at(*weights, "type", {"int", "float"}) == "int";
+  rules.strategy = word_at(*weights, "strategy", {"tensor", "channel", "group", "block", "tensor_group", "token", "attn_head"});
+  if (find(*weights, "strategy") == nullptr) rules.strategy = rules.group != 0 ? "group" : "tensor";
+  if (const Json* order = find(*weights, "actorder"); order != nullptr && order->is_bool()) rules.ordered = order->get_bool();
+  else {
+    const std::string word = word_at(*weights, "actorder", {"none", "group", "weight", "static", "dynamic"});
+    rules.ordered = word == "group" || word == "dynamic";
+  }
   rules.activations = object_at(group, "input_activations") != nullptr;
   const Json* block = find(*weights, "block_structure");
   if (block != nullptr && block->is_array() && block->get_array().size() == 2) {
@@ -83,8 +92,27 @@ inline Rules read_rules(const Object& group) {
   return rules;
 }
 
+// Members of a form that they cannot have, whether or not they matter for weights.
+inline void check_kinds(const Object& config) {
+  word_at(config, "quantization_status", {"compressed", "frozen", "calibration", "initialized", "decompressed"});
+  need_texts(config, "ignore");
+  need_object(config, "kv_cache_scheme");
+  need_object(config, "sparsity_config");
+  need_object(config, "transform_config");
+  need_object(config, "config_groups");
+  const Object* groups = object_at(config, "config_groups");
+  if (groups == nullptr) return;
+  for (const auto& group : *groups) {
+    if (!group.value().is_object()) continue;
+    const Object& one = group.value().get_object();
+    need_texts(one, "targets");
+    for (const char* key : {"weights", "input_activations", "output_activations"}) need_object(one, key);
+  }
+}
+
 // The group whose targets fit the module best.
 inline Rules rules_of(const Object& config, const std::string& module) {
+  check_kinds(config);
   refuse_unknown(config);
   const Object* groups = object_at(config, "config_groups");
   const Object* found = nullptr;

@@ -16,7 +16,7 @@ enum { kQweight, kQzeros, kScales, kGroups };
 struct Rules {
   std::uint32_t bits = 4;
   std::int64_t group = 128;
-  bool symmetric = true, second = false, excluded = false;
+  bool symmetric = true, ordered = false, second = false, excluded = false;
 };
 
 Rules rules_of(const Object& config, const std::string& module) {
@@ -27,6 +27,7 @@ Rules rules_of(const Object& config, const std::string& module) {
     rules.bits = static_cast<std::uint32_t>(bits);
     rules.group = whole_at(from, "group_size", rules.group);
     rules.symmetric = flag_at(from, "sym", rules.symmetric);
+    rules.ordered = flag_at(from, "desc_act", rules.ordered);
   };
   take(config);
   if (const Object* dynamic = object_at(config, "dynamic"))
@@ -92,7 +93,7 @@ struct Gptq {
     more->lines = qweight.size(0);
     const std::uint64_t most = more->lines * 32 / w.bits;
     w.k = groups ? groups.elements() : most;
-    if (w.k == 0 || w.k > most || most - w.k >= 32)
+    if (w.k == 0 || w.k > most || blocks_needed(w.k, w.bits) != more->lines)
       wrong(qweight.name() + " " + qweight.shape() + " does not hold " + std::to_string(w.k) + " inputs of " + std::to_string(w.bits) +
             " bits");
     w.group = group_size(rules.group, w.k);
@@ -100,11 +101,15 @@ struct Gptq {
     scales.need_shape({w.groups(), w.n});
     w.align = 32;
     w.row_step = 512;
+    if (!groups && rules.ordered && w.groups() > 1)
+      wrong(qweight.name() + " has no g_idx beside it, though desc_act is set: which group an input is of is not known");
     if (groups) set_groups(w, groups.integers(0, w.k), groups.name());
     set_zeros(parts, rules, w, *more);
     w.more = more;
     return w;
   }
+
+  static std::uint64_t blocks_needed(std::uint64_t k, std::uint32_t bits) { return (k * bits + 31) / 32; }
 
   // Symmetric weights have the middle code as zero point everywhere. Files exist whose zero points are of the other version than their
   // label says: with symmetric weights that shows.

@@ -37,9 +37,10 @@ struct ModelOpt {
     w.k = weight.size(1) * (four ? 2 : 1);
     if (four) codebook(w, table_fp4(), 4, 0.5f);
     else codebook(w, table_of(weight.num()), 8);
-    auto grid = std::make_shared<Grid>(grid_of(scales, w.n, w.k));
+    if (four) global.need_shape({1});
+    auto grid = std::make_shared<Grid>(four ? block_grid(scales, w.n, w.k, 1, 16) : grid_of(scales, w.n, w.k));
     w.group = grid->block_k;
-    w.scale_num = four ? static_cast<std::uint32_t>(MEKIK_F32) : grid_num(scales);
+    w.scale_num = four ? static_cast<std::uint32_t>(MEKIK_F32) : grid_num(scales, false);
     w.round = model_num(*config(parts));
     w.more = grid;
     return w;
