@@ -18,7 +18,7 @@ MUST = {
     "llama-yarn", "mamba2-grouped", "mamba2-plain", "mellum-full", "mellum-plain", "mimo_v2_flash-hub", "mimo_v2_flash-plain", "minicpm3-direct",
     "minicpm3-plain", "minimax-alone", "minimax-mixed", "minimax-plain", "minimax_m2-tied", "ministral3-tied", "mistral-v4", "mistral-window",
     "mixtral-plain", "mixtral-v4", "mixtral-window", "modernbert_rank-plain", "mpt-plain", "nemotron-biased", "nemotron-plain", "nemotron_h-plain",
-    "olmo-clipped", "olmo-plain", "olmo2-biased", "olmo2-plain", "olmo3-plain", "olmo3-yarn", "olmoe-biased", "olmoe-clipped", "olmoe-plain",
+    "olmo-clipped", "olmo-plain", "olmo2-biased", "olmo2-plain", "olmo3-bases", "olmo3-plain", "olmo3-yarn", "olmoe-biased", "olmoe-clipped", "olmoe-plain",
     "phi-plain", "phi3-long", "phi3-partial", "phi3-plain", "phi3-short", "phimoe-longrope", "phimoe-plain", "qwen2-plain", "qwen2-yarn",
     "qwen2_moe-plain", "qwen3-biased", "qwen3-plain", "qwen3-v4", "qwen3_moe-plain", "qwen3_moe-raw", "qwen3_next-plain", "qwen3_rank-plain",
     "seed_oss-biased", "seed_oss-plain", "smollm3-plain", "stablelm-normed", "stablelm-plain", "stablelm-v4", "starcoder2-bare", "starcoder2-plain",

@@ -105,7 +105,7 @@ FAMILIES = {
     "olmo3": Family("Olmo3Config", "Olmo3ForCausalLM", common=dict(head_dim=None, sliding_window=6), variants=dict(
         plain=variant(num_hidden_layers=4),
         yarn=variant(num_hidden_layers=3, layer_types=layers("fsf"), rope_parameters=per_kind(YARN, rope(theta=1000.0)), tie_word_embeddings=True),
-        bases=variant(layer_types=layers("fs"), rope_parameters=per_kind(rope("linear", 100.0, factor=2.0), rope(theta=5000.0)), lost="the near layers' base"),
+        bases=variant(layer_types=layers("fs"), rope_parameters=per_kind(rope("linear", 100.0, factor=2.0), rope(theta=5000.0))),
     )),
     "granite": Family("GraniteConfig", "GraniteForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant("F32", embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2),

@@ -24,13 +24,20 @@ ROPES = dict(full_attention=dict(rope_type="default", rope_theta=1000.0), slidin
 DISTIL = dict(dim=32, hidden_dim=48, n_layers=2, n_heads=4)
 ONE = dict(num_labels=1)
 
+
+
+def first_names(tensors, config):
+    """As the first files of BERT call its norms."""
+    return {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value for name, value in tensors.items()}, config
+
+
 FAMILIES = {
     "bert": Family("BertConfig", "BertModel", gives="embedding", variants=dict(
         plain=variant("F32"),
         cls=variant("F16", files=pooling("cls"), hidden_act="gelu_new", lost="the activation"),
         mean=variant(files=pooling("mean"), type_vocab_size=1),
     )),
-    "bert_rank": Family("BertConfig", "BertForSequenceClassification", gives="score", common=ONE, variants=dict(
+    "bert_rank": Family("BertConfig", "BertForSequenceClassification", gives="score", common=ONE, repack=first_names, variants=dict(
         plain=variant("F32", lost="the linear under the score"),
     )),
     "roberta": Family("RobertaConfig", "RobertaModel", gives="embedding", common=dict(pad_token_id=1), variants=dict(
@@ -71,6 +78,12 @@ FAMILIES = {
     )),
     "qwen3_rank": Family("Qwen3Config", "Qwen3ForSequenceClassification", gives="score", common=ONE, variants=dict(
         plain=variant(num_hidden_layers=2),
+    )),
+    "gemma2_embedding": Family("Gemma2Config", "Gemma2Model", gives="embedding", common=dict(query_pre_attn_scalar=12, sliding_window=7), variants=dict(
+        last=variant(files=pooling("last")),
+    )),
+    "gemma2_rank": Family("Gemma2Config", "Gemma2ForSequenceClassification", gives="score", common=dict(ONE, query_pre_attn_scalar=12), variants=dict(
+        plain=variant(num_hidden_layers=1),
     )),
     "mistral_embedding": Family("MistralConfig", "MistralModel", gives="embedding", common=dict(sliding_window=9), variants=dict(
         last=variant(files=pooling("last"), lost="the window"),

@@ -39,6 +39,8 @@ FAMILIES = {
                                residual_multiplier=0.6, attention_multiplier=0.3), variants=dict(
         plain=variant("F32", add=OLD),
         turned=variant(lost="position_embedding_type", position_embedding_type="rope", tie_word_embeddings=True, mamba_n_groups=2, attention_bias=True, mamba_proj_bias=True),
+        full=variant(num_hidden_layers=2, layer_types=kinds("ff"), add=dict(layer_types=["attention"] * 2), num_local_experts=0, num_experts_per_tok=0, intermediate_size=28,
+                     position_embedding_type="rope"),
         dense=variant(add=OLD, num_local_experts=0, num_experts_per_tok=0, mamba_conv_bias=False, num_key_value_heads=1),
     )),
     "bamba": Family("BambaConfig", "BambaForCausalLM", common=dict(SCAN, head_dim=None, num_hidden_layers=3, attn_layer_indices=[1]), variants=dict(
