@@ -206,6 +206,7 @@ int run_model(const Arguments& arguments) {
               static_cast<unsigned long long>(program.layers), static_cast<unsigned long long>(program.width),
               static_cast<unsigned long long>(program.vocab), static_cast<unsigned long long>(program.context));
   for (const std::string& line : program.assumed) std::printf("  assumed: %s\n", line.c_str());
+  for (const std::string& line : program.warnings) std::printf("  warning: %s\n", line.c_str());
   for (const std::string& line : program.notes) std::printf("  note: %s\n", line.c_str());
   if (tokenizer.ok()) {
     std::vector<std::string> said = file->notes();

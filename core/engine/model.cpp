@@ -258,6 +258,7 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
   program = std::move(lowered);
   MEKIK_CHECK_OK(program::verify(program).in("internal: the lowered program"));
   MEKIK_CHECK_OK(check_task());
+  for (const std::string& warning : program.warnings) log::warning("model", warning);
   for (const std::vector<std::string>& list : {program.assumed, program.notes, store->notes()})
     notes.insert(notes.end(), list.begin(), list.end());
   if (tokenizer != nullptr && tokenizer->size() > program.vocab)

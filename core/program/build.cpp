@@ -163,7 +163,11 @@ std::string Emitter::output_for(Task task, const std::vector<std::string>& offer
     wrong(page_.main.origin,
           "page " + page_.name + " pools in one way only, so model.pooling cannot be " + mekik::quoted(options_.pooling));
   // Where a page does not say how it pools, the last row under the head stands for the text.
-  if (task == Task::embed && !has("embedding") && has("hidden") && options_.pooling.empty()) return "hidden";
+  if (task == Task::embed && !has("embedding") && has("hidden") && options_.pooling.empty()) {
+    if (const std::string mode = pooling_module(false); !mode.empty() && mode != "last")
+      wrong(page_.main.origin, "page " + page_.name + " pools by the last row, but 1_Pooling/config.json says " + mekik::quoted(mode));
+    return "hidden";
+  }
   if (task == Task::embed && !has("embedding")) refuse("embedding");
   if (task == Task::generate && !has("logits")) refuse("logits, so it cannot generate");
   return task == Task::embed ? "embedding" : "logits";
@@ -285,7 +289,9 @@ void Emitter::finish(Program& program) {
   program.assumed = assumed_;
   for (const std::string& key : unknown_config_keys())
     notes_.push_back("the model's configuration has a key " + mekik::quoted(key) + " that page " + page_.name + " does not describe");
+  if (written_outputs_.count("embedding") + written_outputs_.count("hidden") != 0) warn_of_texts(program.context);
   program.notes = notes_;
+  program.warnings = warnings_;
   program.position_key = position_key_;
 }
 

@@ -102,6 +102,7 @@ class ModelReader {
   // A glob that matches whatever the name may become: for tensors of programs that are not built, and unused tensors.
   std::vector<std::string> glob(const NameText& name, bool evaluate_placeholders);
   const json::value* config_node(const std::string& name);
+  const json::value& beside(const std::string& file);
   const json::value* config_value(const std::string& name);
   std::optional<Datum> omitted(const HparamRow& row, std::size_t format) const;
   std::optional<std::uint32_t> tensor_index(const std::string& name) const;
@@ -111,6 +112,10 @@ class ModelReader {
   // Keeps in mind whether a layer has a weight that others may lack; what `uneven` then finds to complain of.
   void note_presence(const std::string& symbol, std::int64_t layer, bool found);
   std::vector<Mistake> uneven();
+
+  // modules.cpp
+  std::string pooling_module(bool chosen);
+  void warn_of_texts(std::uint64_t context);
 
   // rope_table.cpp
   struct RopeNumbers;
@@ -129,7 +134,7 @@ class ModelReader {
   std::vector<WeightValue> weights_;
   std::vector<TableValue> tables_;
   std::vector<bool> used_;  // tensors of the file
-  std::vector<std::string> assumed_, notes_;
+  std::vector<std::string> assumed_, notes_, warnings_;
   std::string position_key_;
   double reach_ = 0;
 

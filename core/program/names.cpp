@@ -218,9 +218,7 @@ const json::value* ModelReader::config_node(const std::string& name) {
   if (const std::size_t colon = name.rfind(':'); colon != std::string::npos && format_ == format_index("hf")) {
     const std::string file = name.substr(0, colon);
     path = name.substr(colon + 1);
-    auto found = files_.find(file);
-    if (found == files_.end()) found = files_.emplace(file, meta_.file ? meta_.file(file) : json::value{}).first;
-    node = &found->second;
+    node = &beside(file);
   }
   if (meta_.format == "gguf") {
     node = json::find(*node, path);
@@ -229,6 +227,13 @@ const json::value* ModelReader::config_node(const std::string& name) {
       if (node != nullptr) node = json::find(*node, part);
   }
   return node;
+}
+
+// Another JSON file of the model's folder, or null.
+const json::value& ModelReader::beside(const std::string& file) {
+  auto found = files_.find(file);
+  if (found == files_.end()) found = files_.emplace(file, meta_.file ? meta_.file(file) : json::value{}).first;
+  return found->second;
 }
 
 const json::value* ModelReader::config_value(const std::string& name) {

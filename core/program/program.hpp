@@ -102,10 +102,11 @@ struct Program {
   std::vector<StateGroup> groups;
   std::uint32_t n_slots = 0;  // SLOT tensors
   std::uint64_t vocab = 0, width = 0, layers = 0, context = 0;
-  std::uint64_t reach = 0;           // tokens to which dynamic scaling stretches `context`; else the same
-  std::vector<std::string> assumed;  // "every = 6 (gguf does not store it)": printed at load
-  std::vector<std::string> notes;    // keys of the file that no page row names, what is decoded at load, rotary choices
-  std::string position_key;          // what tables depend on beyond the weights (LongRoPE's choice): part of the cache key
+  std::uint64_t reach = 0;            // tokens to which dynamic scaling stretches `context`; else the same
+  std::vector<std::string> assumed;   // "every = 6 (gguf does not store it)": printed at load
+  std::vector<std::string> warnings;  // what changes an answer and is not done here
+  std::vector<std::string> notes;     // keys of the file that no page row names, what is decoded at load, rotary choices
+  std::string position_key;           // what tables depend on beyond the weights (LongRoPE's choice): part of the cache key
 };
 
 // The ABI's view of a program. Forms of weights are filled in by whoever opens them (weights::Store).
