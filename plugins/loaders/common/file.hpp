@@ -24,7 +24,7 @@ namespace loaders {
 class File {
  public:
   explicit File(std::string path) : path_{std::move(path)} {
-    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // else a FIFO waits here for somebody to write
     if (descriptor_ < 0) throw Error{MEKIK_E_IO, path_ + ": cannot be opened: " + std::strerror(errno)};
     struct stat info {};
     const bool known = ::fstat(descriptor_, &info) == 0;

@@ -48,6 +48,7 @@ struct Nothing {
 };
 
 void check_json(const fs::path& path, const std::string& text) {
+  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) refuse(path, "begins with a byte order mark, which JSON does not have; save it without");
   boost::json::parse_options options;
   options.max_depth = 64;
   boost::json::basic_parser<Nothing> parser{options};
@@ -174,7 +175,9 @@ std::string Documents::make(const std::string& key) const {
     if (!folder_.has_config)
       absent(folder_.root.string() +
              ": there is no config.json, which says what the model is; fetch the model's config.json into that folder");
-    return read_json(folder_.root / "config.json", kMaxConfig);
+    std::string config = read_json(folder_.root / "config.json", kMaxConfig);
+    if (config[config.find_first_not_of(" \t\r\n")] != '{') refuse(folder_.root / "config.json", "is not a JSON object");
+    return config;
   }
   if (key == "template") return json_text(chat_template("default"));
   if (key.compare(0, 9, "template:") == 0) return json_text(chat_template(key.substr(9)));

@@ -219,8 +219,10 @@ bool is_there(const fs::path& path) {
 
 std::string read_text(const fs::path& path, std::uint64_t limit) {
   const mekik::loaders::File file{path.string()};
-  if (file.is_lfs_pointer()) refuse(path, mekik::loaders::kLfsPointer);
-  if (file.bytes() > limit) refuse(path, "has " + std::to_string(file.bytes()) + " bytes; at most " + std::to_string(limit) + " are read");
+  // Not MEKIK_E_INVALID, which says that a model has no such thing.
+  const auto unreadable = [&](const std::string& why) { throw mekik::Error{MEKIK_E_UNSUPPORTED, path.string() + ": " + why}; };
+  if (file.is_lfs_pointer()) unreadable(mekik::loaders::kLfsPointer);
+  if (file.bytes() > limit) unreadable("has " + std::to_string(file.bytes()) + " bytes; at most " + std::to_string(limit) + " are read");
   std::string text(file.bytes(), '\0');
   file.read(0, text.data(), text.size());
   return text;
