@@ -2,11 +2,13 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <ctime>
+#include <new>
 
 #include "base/log.hpp"
 #include "server/connection.hpp"
 #include "server/mailbox.hpp"
 #include "server/sse.hpp"
+#include "text/tokenizer.hpp"
 
 namespace mekik::server {
 
@@ -148,9 +150,18 @@ openai::Input input_of(Exchange& exchange, std::string_view body) {
   return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr)};
 }
 
-// Runs `work`, which must outlive it, on the worker thread; the coroutine goes on where it was.
+// Runs `work`, which must outlive it, on the worker thread; the coroutine goes on where it was. No exception leaves that thread.
 net::awaitable<MaybeError> on_worker(Exchange& exchange, const std::function<MaybeError()>& work) {
-  const auto task = [&work]() -> net::awaitable<MaybeError> { co_return work(); };
+  const auto guarded = [&]() -> MaybeError {
+    try {
+      return work();
+    } catch (const text::TextRefused& refused) {
+      return ApiError{400, std::string{"the tokenizer of this model refuses the text: "} + refused.what(), "", "text_refused", {}};
+    } catch (const std::bad_alloc&) {
+      return from_status(fail(Code::no_memory, "no memory to prepare a request"), exchange.id());
+    }
+  };
+  const auto task = [&guarded]() -> net::awaitable<MaybeError> { co_return guarded(); };
   co_return co_await net::co_spawn(exchange.shared().worker, task, net::use_awaitable);
 }
 

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 
-}  // namespace
-
-Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const json::value& metadata) {
+Result<std::unique_ptr<Tokenizer>> create_by_kind(const json::value& metadata) {
   const json::object* object = metadata.if_object();
   if (object == nullptr) return invalid("the model has no tokenizer metadata");
   if (const json::value* files = object->if_contains("hf"); files != nullptr) return hf::create(*files);
@@ -26,6 +24,14 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const json::value& metadata
   return unsupported(std::string{kModelKey} + " = " + quoted(model) +
                      " is not supported; supported are \"gpt2\" (byte-level BPE), \"llama\" (SentencePiece BPE), \"t5\" "
                      "(SentencePiece Unigram), \"bert\" (WordPiece) and \"gemma4\" (BPE over UTF-8)");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const json::value& metadata) try {
+  return create_by_kind(metadata);
+} catch (const TextRefused& refused) {  // of the vocabulary's own texts
+  return unsupported(refused.what());
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,13 @@ namespace mekik::text {
 struct TextPart {
   std::string text;
   bool trusted = false;
+};
+
+// Thrown by encode and decode, and by nothing else of a tokenizer: this text is over, since a step that the model's files describe makes
+// too much of it, or cannot be finished. No tokenizer that was trained comes near.
+class TextRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // Token ids with the segment each of them belongs to: 0, or 1 for the second of two texts where the model tells them apart.

@@ -1,5 +1,7 @@
 #include "text/hf/charsmap.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace mekik::text::hf {
@@ -30,6 +32,13 @@ Result<Charsmap> Charsmap::read(std::string_view blob) {
   map.units_.reserve(size / 4);
   for (std::size_t at = 4; at < 4 + size; at += 4) map.units_.push_back(little_endian(blob.substr(at)));
   map.replacements_ = blob.substr(4 + size);
+  // What takes the place of a character or two; else a short text could become one without end.
+  constexpr std::size_t kLongest = 256;
+  for (std::size_t at = 0; at < map.replacements_.size();) {
+    const std::size_t end = std::min(map.replacements_.find('\0', at), map.replacements_.size());
+    if (end - at > kLongest) return wrong("has a replacement of more than 256 bytes");
+    at = end + 1;
+  }
   return map;
 }
 

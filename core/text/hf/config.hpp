@@ -53,6 +53,7 @@ Status read_sequence(const Section& section, std::string_view list_key, std::vec
   if (type != "Sequence") {
     MEKIK_TRY(step, read_step(section, type));
     if (steps.size() == kMost) return invalid(section.name() + ": more than 1000 steps");
+    if constexpr (requires { step->where; }) step->where = section.name();
     steps.push_back(std::move(step));
     return {};
   }

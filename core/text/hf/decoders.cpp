@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "base/text.hpp"
@@ -54,37 +55,25 @@ std::string bytes_of(const std::string& token) {
 Result<Decoder> Decoder::read(const Section& section) {
   Decoder decoder;
   decoder.present_ = true;
-  MEKIK_CHECK_OK(decoder.add(section));
+  MEKIK_CHECK_OK(read_sequence(section, "decoders", decoder.steps_, [](const Section& one, const std::string& type) -> Result<Step> {
+    MEKIK_TRY(kind, read_kind(one, type));
+    return Step{std::move(kind), one.name()};
+  }));
   return decoder;
 }
 
-Status Decoder::add(const Section& section) {
-  MEKIK_TRY(type, section.need_text("type"));
-  if (type != "Sequence") {
-    MEKIK_TRY(step, read_step(section, type));
-    steps_.push_back(std::move(step));
-    return {};
-  }
-  MEKIK_TRY(list, section.need_array("decoders"));
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    MEKIK_TRY(element, section.element(*list, "decoders", i));
-    MEKIK_CHECK_OK(add(element));
-  }
-  return {};
-}
-
-Result<Decoder::Step> Decoder::read_step(const Section& section, const std::string& type) {
-  if (type == "ByteLevel") return Step{ByteLevel{}};
-  if (type == "ByteFallback") return Step{ByteFallback{}};
-  if (type == "Fuse") return Step{Fuse{}};
+Result<Decoder::Kind> Decoder::read_kind(const Section& section, const std::string& type) {
+  if (type == "ByteLevel") return Kind{ByteLevel{}};
+  if (type == "ByteFallback") return Kind{ByteFallback{}};
+  if (type == "Fuse") return Kind{Fuse{}};
   if (type == "BPEDecoder") {
     MEKIK_TRY(suffix, section.text("suffix", "</w>"));
-    return Step{Bpe{suffix}};
+    return Kind{Bpe{suffix}};
   }
   if (type == "WordPiece") {
     MEKIK_TRY(prefix, section.text("prefix", "##"));
     MEKIK_TRY(cleanup, section.flag("cleanup", true));
-    return Step{WordPiece{prefix, cleanup}};
+    return Kind{WordPiece{prefix, cleanup}};
   }
   if (type == "Metaspace") {
     MEKIK_TRY(sign, section.need_character("replacement"));
@@ -92,53 +81,56 @@ Result<Decoder::Step> Decoder::read_step(const Section& section, const std::stri
     MEKIK_TRY(prefix, section.flag("add_prefix_space", true));
     Metaspace step{{}, prefix && scheme != "never"};
     append_utf8(step.sign, sign);
-    return Step{std::move(step)};
+    return Kind{std::move(step)};
   }
   if (type == "CTC") {
     MEKIK_TRY(pad, section.text("pad_token", "<pad>"));
     MEKIK_TRY(delimiter, section.text("word_delimiter_token", "|"));
     MEKIK_TRY(cleanup, section.flag("cleanup", true));
-    return Step{Ctc{pad, delimiter, cleanup}};
+    return Kind{Ctc{pad, delimiter, cleanup}};
   }
   if (type == "Replace") {
     MEKIK_TRY(pattern, read_pattern(section));
     MEKIK_TRY(content, section.need_text("content"));
-    return Step{Replace{std::move(pattern), content}};
+    return Kind{Replace{std::move(pattern), content}};
   }
   if (type == "Strip") {
     MEKIK_TRY(content, section.need_character("content"));
     MEKIK_TRY(start, section.integer("start", 0));
     MEKIK_TRY(stop, section.integer("stop", 0));
     if (start < 0 || stop < 0) return section.wrong(start < 0 ? "start" : "stop", "at least 0");
-    return Step{Strip{content, static_cast<std::size_t>(start), static_cast<std::size_t>(stop)}};
+    return Kind{Strip{content, static_cast<std::size_t>(start), static_cast<std::size_t>(stop)}};
   }
   return unsupported(section.name() + ": the kind " + quoted(type) + " of decoder is not known");
 }
 
 std::string Decoder::decode(std::vector<std::string> tokens) const {
   if (!present_) return join(tokens, " ");
-  for (const Step& step : steps_) std::visit([&](const auto& of) { apply(of, tokens); }, step);
+  std::size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  Bound bound{bytes};
+  for (const Step& step : steps_) run(step, tokens, bound);
   std::string text;
   for (const std::string& token : tokens) text += token;
   return text;
 }
 
 // A step's effect on a token that has neighbours on both sides.
-std::string Decoder::piece(std::string_view token) const {
+std::string Decoder::piece(std::string_view token, Bound& bound) const {
   std::string text{token};
   if (!present_) return " " + text;
   bool fused = false;
   for (const Step& step : steps_) {
-    if (std::holds_alternative<ByteFallback>(step)) {
+    if (std::holds_alternative<ByteFallback>(step.kind)) {
       if (const int byte = spelled_byte(text); byte >= 0) return std::string(1, static_cast<char>(byte));
-    } else if (std::holds_alternative<ByteLevel>(step)) {
+    } else if (std::holds_alternative<ByteLevel>(step.kind)) {
       text = bytes_of(text);
       if (!is_utf8(text)) return text;
-    } else if (std::holds_alternative<Fuse>(step)) {
+    } else if (std::holds_alternative<Fuse>(step.kind)) {
       fused = true;
-    } else if (!fused || !std::holds_alternative<Strip>(step)) {
+    } else if (!fused || !std::holds_alternative<Strip>(step.kind)) {
       Tokens three{"a", text, "a"};
-      std::visit([&](const auto& of) { apply(of, three); }, step);
+      run(step, three, bound);
       text = three.size() == 3 ? three[1] : "";
     }
   }
@@ -148,12 +140,21 @@ std::string Decoder::piece(std::string_view token) const {
 bool Decoder::drops_first_space() const {
   bool fused = false;
   for (const Step& step : steps_) {
-    if (std::holds_alternative<Fuse>(step)) fused = true;
-    if (const auto* strip = std::get_if<Strip>(&step); strip != nullptr && fused && strip->content == U' ' && strip->start > 0) return true;
-    if (const auto* sign = std::get_if<Metaspace>(&step); sign != nullptr && sign->prepended) return true;
-    if (std::holds_alternative<WordPiece>(step)) return true;
+    if (std::holds_alternative<Fuse>(step.kind)) fused = true;
+    if (const auto* strip = std::get_if<Strip>(&step.kind); strip != nullptr && fused && strip->content == U' ' && strip->start > 0)
+      return true;
+    if (const auto* sign = std::get_if<Metaspace>(&step.kind); sign != nullptr && sign->prepended) return true;
+    if (std::holds_alternative<WordPiece>(step.kind)) return true;
   }
   return !present_;
+}
+
+void Decoder::run(const Step& step, Tokens& tokens, Bound& bound) {
+  const auto apply_kind = [&](const auto& kind) {
+    if constexpr (std::is_same_v<decltype(kind), const Replace&>) apply(kind, tokens, bound);  // the one that can make a text longer
+    else apply(kind, tokens);
+  };
+  run_step(step.where, [&] { std::visit(apply_kind, step.kind); });
 }
 
 void Decoder::apply(const Bpe& step, Tokens& tokens) {
@@ -191,11 +192,11 @@ void Decoder::apply(const Ctc& step, Tokens& tokens) {
   std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
 }
 
-void Decoder::apply(const Replace& step, Tokens& tokens) {
+void Decoder::apply(const Replace& step, Tokens& tokens, Bound& bound) {
   MatchScratch scratch;
   for (std::string& token : tokens) {
     if (token.empty()) continue;
-    Text text{std::move(token), {}, false};
+    Text text{std::move(token), {}, false, &bound};
     replace_all(text, step.pattern, step.content, scratch);
     token = std::move(text.bytes);
   }

@@ -7,6 +7,7 @@
 
 #include "text/hf/config.hpp"
 #include "text/hf/regex.hpp"
+#include "text/hf/text.hpp"
 
 namespace mekik::text::hf {
 
@@ -17,10 +18,10 @@ class Decoder {
   // A kind that is not known is an error that names it.
   static Result<Decoder> read(const Section& section);
 
-  // The text of all tokens, as the library decodes them: what is no UTF-8 becomes U+FFFD.
+  // The text of all tokens, as the library decodes them: what is no UTF-8 becomes U+FFFD. Throws TextRefused.
   std::string decode(std::vector<std::string> tokens) const;
-  // What a token stands for in the middle of a text, as bytes: maybe a part of a character.
-  std::string piece(std::string_view token) const;
+  // What a token stands for in the middle of a text, as bytes: maybe a part of a character. Throws TextRefused. `bound`: of all tokens.
+  std::string piece(std::string_view token, Bound& bound) const;
   bool drops_first_space() const;  // a text does not begin with the space of its first piece
 
  private:
@@ -50,18 +51,22 @@ class Decoder {
     std::size_t start, stop;
   };
   struct ByteFallback {};
-  using Step = std::variant<Bpe, ByteLevel, WordPiece, Metaspace, Ctc, Replace, Fuse, Strip, ByteFallback>;
+  using Kind = std::variant<Bpe, ByteLevel, WordPiece, Metaspace, Ctc, Replace, Fuse, Strip, ByteFallback>;
+  struct Step {
+    Kind kind;
+    std::string where;  // "tokenizer.json.decoder.decoders[1]"
+  };
   using Tokens = std::vector<std::string>;
 
-  Status add(const Section& section);
-  static Result<Step> read_step(const Section& section, const std::string& type);
+  static Result<Kind> read_kind(const Section& section, const std::string& type);
+  static void run(const Step& step, Tokens& tokens, Bound& bound);
 
   static void apply(const Bpe& step, Tokens& tokens);
   static void apply(const ByteLevel& step, Tokens& tokens);
   static void apply(const WordPiece& step, Tokens& tokens);
   static void apply(const Metaspace& step, Tokens& tokens);
   static void apply(const Ctc& step, Tokens& tokens);
-  static void apply(const Replace& step, Tokens& tokens);
+  static void apply(const Replace& step, Tokens& tokens, Bound& bound);
   static void apply(const Fuse& step, Tokens& tokens);
   static void apply(const Strip& step, Tokens& tokens);
   static void apply(const ByteFallback& step, Tokens& tokens);

@@ -264,7 +264,7 @@ Status read_normalizer(const Section& section, Normalizers& steps) { return read
 void normalize(const Normalizers& steps, Text& text, MatchScratch& scratch) {
   for (const auto& step : steps) {
     if (text.bytes.empty()) return;
-    step->apply(text, scratch);
+    run_step(step->where, [&] { step->apply(text, scratch); });
   }
 }
 

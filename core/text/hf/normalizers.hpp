@@ -14,6 +14,7 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void apply(Text& text, MatchScratch& scratch) const = 0;
+  std::string where;  // "tokenizer.json.normalizer.normalizers[1]"
 };
 
 using Normalizers = std::vector<std::unique_ptr<Normalizer>>;
@@ -21,6 +22,7 @@ using Normalizers = std::vector<std::unique_ptr<Normalizer>>;
 // The steps that `section` describes, sequences flattened. A kind that is not known is an error that names it.
 Status read_normalizer(const Section& section, Normalizers& steps);
 
+// Throws TextRefused.
 void normalize(const Normalizers& steps, Text& text, MatchScratch& scratch);
 
 // Puts a word that begins at `base` as its bytes in GPT-2's alphabet; shared with the pre-tokenizer of the same name.

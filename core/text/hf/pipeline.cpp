@@ -31,6 +31,7 @@ Joined join_parts(std::span<const TextPart> parts) {
 Text part_of(const Text& text, std::size_t begin, std::size_t end) {
   Text part;
   part.tracked = text.tracked;
+  part.bound = text.bound;
   part.bytes.assign(text.bytes, begin, end - begin);
   if (text.tracked)
     part.starts.assign(text.starts.begin() + static_cast<std::ptrdiff_t>(begin), text.starts.begin() + static_cast<std::ptrdiff_t>(end));
@@ -40,10 +41,19 @@ Text part_of(const Text& text, std::size_t begin, std::size_t end) {
 void append(Spans& spans, const Text& text, std::size_t begin, std::size_t end, std::int32_t token) {
   const std::uint32_t from = static_cast<std::uint32_t>(spans.text.bytes.size());
   spans.text.bytes.append(text.bytes, begin, end - begin);
+  if (text.bound != nullptr) text.bound->check(spans.text.bytes.size());
   if (text.tracked)
     spans.text.starts.insert(spans.text.starts.end(), text.starts.begin() + static_cast<std::ptrdiff_t>(begin),
                              text.starts.begin() + static_cast<std::ptrdiff_t>(end));
   spans.spans.push_back({from, static_cast<std::uint32_t>(spans.text.bytes.size()), token});
+}
+
+// Of all tokens together.
+std::size_t text_bytes(const TokenTable& tokens, std::span<const AddedToken> added) {
+  std::size_t bytes = 0;
+  for (std::int32_t id = 0; id < tokens.limit(); ++id) bytes += tokens.text(id).size();
+  for (const AddedToken& token : added) bytes += token.content.size() + token.pattern.size();
+  return bytes;
 }
 
 }  // namespace
@@ -54,6 +64,7 @@ PipelineTokenizer::PipelineTokenizer(Pipeline parts)
   std::size_t size = static_cast<std::size_t>(tokens.limit());
   for (const AddedToken& token : parts_.added) size = std::max(size, static_cast<std::size_t>(token.id) + 1);
   std::vector<const AddedToken*> added(size, nullptr);
+  Bound bound{text_bytes(tokens, parts_.added)};
   for (const AddedToken& token : parts_.added) added[static_cast<std::size_t>(token.id)] = &token;
   for (std::size_t i = 0; i < size; ++i) {
     const std::int32_t id = static_cast<std::int32_t>(i);
@@ -62,8 +73,8 @@ PipelineTokenizer::PipelineTokenizer(Pipeline parts)
     spelled_.push(token);
     // The decoder undoes what the normalizer did to a token.
     decoded_.push(added[i] != nullptr && added[i]->normalized ? std::string_view{added[i]->pattern} : token);
-    if (added[i] == nullptr) pieces_.push(tokens.has(id) ? parts_.decoder.piece(token) : std::string{});
-    else pieces_.push(special ? added[i]->content : parts_.decoder.piece(decoded_[i]));
+    if (added[i] == nullptr) pieces_.push(tokens.has(id) ? parts_.decoder.piece(token, bound) : std::string{});
+    else pieces_.push(special ? added[i]->content : parts_.decoder.piece(decoded_[i], bound));
     const bool placeholder = special && token.find("unused") != std::string_view::npos;
     const bool hole = added[i] == nullptr && !tokens.has(id);
     flags_.push_back((special ? std::uint32_t{kTokenSpecial} : 0u) | (placeholder || hole ? std::uint32_t{kTokenUnused} : 0u));
@@ -78,6 +89,7 @@ PipelineTokenizer::PipelineTokenizer(Pipeline parts)
 Spans PipelineTokenizer::added_spans(const Text& text, std::span<const Stretch> stretches, MatchScratch& scratch) const {
   Spans spans;
   spans.text.tracked = text.tracked;
+  spans.text.bound = text.bound;
   std::vector<AddedMatcher::Found> outer, inner;
   plain_.find(text, parts_.added, stretches, outer);
   for (const AddedMatcher::Found& part : outer) {
@@ -108,8 +120,10 @@ std::vector<std::int32_t> PipelineTokenizer::text_ids(std::span<const TextPart> 
     }
   }
   MatchScratch matching;
+  Bound bound{joined.text.bytes.size()};
+  joined.text.bound = &bound;
   Spans spans = added_spans(joined.text, joined.stretches, matching);
-  for (const auto& step : parts_.pre_tokenizers) step->apply(spans, matching);
+  for (const auto& step : parts_.pre_tokenizers) run_step(step->where, [&] { step->apply(spans, matching); });
   ModelScratch scratch;
   scratch.merge.words.prepare(spans.text.bytes.size());
   for (const Span& span : spans.spans)

@@ -1,5 +1,7 @@
 #include "text/hf/post_processor.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace mekik::text::hf {
@@ -31,39 +33,35 @@ Result<std::int32_t> token_pair(const Section& section, std::string_view key, st
 
 Result<PostProcessor> PostProcessor::read(const Section& section, std::int32_t limit) {
   PostProcessor processor;
-  MEKIK_CHECK_OK(processor.add(section, limit));
+  const auto read_step_here = [&](const Section& one, const std::string& type) { return read_step(one, type, limit); };
+  MEKIK_CHECK_OK(read_sequence(section, "processors", processor.steps_, read_step_here));
+  std::erase_if(processor.steps_, [](const Step& step) { return std::holds_alternative<MovesOffsets>(step); });
+  const auto is_template = [](const Step& step) { return std::holds_alternative<Template>(step); };
+  if (std::count_if(processor.steps_.begin(), processor.steps_.end(), is_template) > 1)
+    return unsupported(section.name() + ": a second template in one sequence");
   return processor;
 }
 
-Status PostProcessor::add(const Section& section, std::int32_t limit) {
-  MEKIK_TRY(type, section.need_text("type"));
-  if (type == "ByteLevel") return {};  // moves offsets only
-  if (type == "Sequence") {
-    MEKIK_TRY(list, section.need_array("processors"));
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      MEKIK_TRY(element, section.element(*list, "processors", i));
-      MEKIK_CHECK_OK(add(element, limit));
-    }
-    return {};
-  }
+Result<PostProcessor::Step> PostProcessor::read_step(const Section& section, const std::string& type, std::int32_t limit) {
+  if (type == "ByteLevel") return Step{MovesOffsets{}};
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     MEKIK_TRY(first, token_pair(section, "cls", limit));
     MEKIK_TRY(separator, token_pair(section, "sep", limit));
-    steps_.emplace_back(Bert{first, separator, type == "RobertaProcessing"});
-    return {};
+    return Step{Bert{first, separator, type == "RobertaProcessing"}};
   }
   if (type != "TemplateProcessing") return unsupported(section.name() + ": the kind " + quoted(type) + " of post-processor is not known");
-  for (const Step& step : steps_)
-    if (std::holds_alternative<Template>(step)) return unsupported(section.name() + ": a second template in one sequence");
   MEKIK_TRY(single, read_template(section, "single", limit));
   MEKIK_TRY(pair, read_template(section, "pair", limit));
-  steps_.emplace_back(Template{std::move(single), std::move(pair)});
-  return {};
+  return Step{Template{std::move(single), std::move(pair)}};
 }
 
 Result<std::vector<PostProcessor::Piece>> PostProcessor::read_template(const Section& section, std::string_view key, std::int32_t limit) {
   MEKIK_TRY(list, section.need_array(key));
   MEKIK_TRY(specials, section.need_section("special_tokens"));
+  // A text of a few words has a few; a short file could ask for all memory by naming one long list a million times.
+  constexpr std::size_t kMostPieces = 256, kMostIds = 65536;
+  if (list->size() > kMostPieces) return section.wrong(key, "a list of at most 256 pieces");
+  std::size_t special_ids = 0;
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < list->size(); ++i) {
     MEKIK_TRY(element, section.element(*list, key, i));
@@ -81,6 +79,7 @@ Result<std::vector<PostProcessor::Piece>> PostProcessor::read_template(const Sec
     } else {
       MEKIK_TRY(special, specials.need_section(id));
       MEKIK_TRY(ids, special.need_array("ids"));
+      if ((special_ids += ids->size()) > kMostIds) return section.wrong(key, "a template with at most 65536 ids of special tokens");
       for (std::size_t k = 0; k < ids->size(); ++k) {
         MEKIK_TRY(one, id_of((*ids)[k], special.path("ids"), limit));
         piece.ids.push_back(one);

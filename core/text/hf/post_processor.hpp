@@ -34,10 +34,12 @@ class PostProcessor {
     std::int32_t first, separator;
     bool roberta;
   };
-  using Step = std::variant<Template, Bert>;
+  struct MovesOffsets {};  // "ByteLevel"
+  using Step = std::variant<MovesOffsets, Template, Bert>;
 
-  Status add(const Section& section, std::int32_t limit);
+  static Result<Step> read_step(const Section& section, const std::string& type, std::int32_t limit);
   static Result<std::vector<Piece>> read_template(const Section& section, std::string_view key, std::int32_t limit);
+  static void apply(const MovesOffsets&, std::vector<TypedTokens>&, bool) {}
   static void apply(const Template& step, std::vector<TypedTokens>& parts, bool add_special);
   static void apply(const Bert& step, std::vector<TypedTokens>& parts, bool add_special);
 

@@ -16,6 +16,7 @@ class PreTokenizer {
   // Cuts, drops or rewrites the words (spans without a token); spans are never empty.
   virtual void apply(Spans& spans, MatchScratch& scratch) const = 0;
   virtual bool needs_places() const { return false; }  // reads Text::starts
+  std::string where;                                   // "tokenizer.json.pre_tokenizer"
 };
 
 using PreTokenizers = std::vector<std::unique_ptr<PreTokenizer>>;

@@ -3,10 +3,8 @@
 
 #include <pcre2.h>
 
-#include <atomic>
-
-#include "base/log.hpp"
 #include "base/text.hpp"
+#include "text/tokenizer.hpp"
 
 namespace mekik::text::hf {
 
@@ -45,7 +43,6 @@ struct Regex::Impl {
   std::unique_ptr<pcre2_code, Delete> code;  // null: a literal
   bool jit = false;
   std::string literal;
-  mutable std::atomic_flag warned{};
 };
 
 Regex::Regex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -99,8 +96,8 @@ Regex::Match Regex::search(std::string_view text, std::size_t from, MatchScratch
     found =
         pcre2_match(impl_->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, own.data.get(), own.context.get());
   if (found < 0) {
-    if (found != PCRE2_ERROR_NOMATCH && !impl_->warned.test_and_set())
-      log::warning("tokenizer", "a pattern gave up on a text (PCRE2 error " + std::to_string(found) + "), which stays uncut there");
+    if (found != PCRE2_ERROR_NOMATCH)
+      throw TextRefused{"has a pattern that gives up on this text (PCRE2 error " + std::to_string(found) + ")"};
     return {};
   }
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(own.data.get());

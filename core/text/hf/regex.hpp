@@ -40,7 +40,8 @@ class Regex {
     std::size_t begin = 0, end = 0;
     bool found = false;
   };
-  // The first match at or after `from`; what comes before `from` is visible to look-behinds.
+  // The first match at or after `from`; what comes before `from` is visible to look-behinds. Throws TextRefused when it would take too
+  // long to find out.
   Match search(std::string_view text, std::size_t from, MatchScratch& scratch) const;
 
   // found(begin, end) for all matches in order. An empty match right after another match does not count.

@@ -17,7 +17,7 @@ class AddedList {
       : tokens_(tokens), normalizers_(normalizers), next_(static_cast<std::int32_t>(tokens.count())) {}
 
   void add(AddedToken token) {
-    if (token.content.empty()) return;
+    if (token.content.empty()) return log::warning("tokenizer", "an added token has no content; it is left out");
     const auto known = places_.find(token.content);
     const std::int32_t in_vocabulary = tokens_.find(token.content);
     const std::int32_t id = known != places_.end() ? list_[known->second].id : in_vocabulary >= 0 ? in_vocabulary : next_++;
@@ -26,7 +26,7 @@ class AddedList {
     token.id = id;
     token.pattern = token.content;
     if (token.normalized) {
-      Text text{token.content, {}, false};
+      Text text{token.content, {}, false, &bound_};
       normalize(normalizers_, text, scratch_);
       token.pattern = std::move(text.bytes);
     }
@@ -62,6 +62,7 @@ class AddedList {
   const TokenTable& tokens_;
   const Normalizers& normalizers_;
   MatchScratch scratch_;
+  Bound bound_{std::size_t{1} << 20};  // all tokens together
   std::vector<AddedToken> list_;
   std::unordered_map<std::string, std::size_t> places_;
   std::int32_t next_;
@@ -144,7 +145,10 @@ Result<Pipeline> read_pipeline(const Section& json, const TokenConfig& config) {
   }
   const auto named = [&](std::string_view name) {
     const std::string content = config.content(name);
-    return content.empty() ? -1 : added.id(content);
+    const std::int32_t id = content.empty() ? -1 : added.id(content);
+    if (!content.empty() && id < 0)
+      log::warning("tokenizer", "the " + std::string{name} + " " + quoted(content) + " is no token of the vocabulary; there is none");
+    return id;
   };
   parts.bos = named("bos_token");
   if (parts.bos < 0 && !config.mentions("bos_token") && config.bos_id() < limit) parts.bos = static_cast<std::int32_t>(config.bos_id());

@@ -156,3 +156,77 @@ TEST_CASE("patterns mean what they mean to Oniguruma") {
   CHECK(matches(R"(\s+$)", run + "x").empty());
   CHECK(matches(R"((?:[a-z&&[^q]]\p{M}*)+)", std::string(100000, 'a')).size() == 100002);
 }
+
+TEST_CASE("a tokenizer's steps that make too much of a text are refused by name") {
+  const auto message_of = [](const std::function<void()>& run) -> std::string {
+    try {
+      run();
+    } catch (const text::TextRefused& refused) {
+      return refused.what();
+    }
+    return "accepted";
+  };
+  const auto refused = [&](const std::string& key, const std::string& value, const std::string& of = "aaaa") {
+    json::object json = small();
+    json[key] = parsed(value);
+    const auto tokenizer = made(std::move(json));
+    return message_of([&] { tokenizer->encode(of, true, false); });
+  };
+  const auto times = [](int n, const std::string& step, const std::string& list) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += (i == 0 ? "" : ",") + step;
+    return R"({"type": "Sequence", ")" + list + "\": [" + all + "]}";
+  };
+  const std::string twice = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  CHECK(refused("normalizer", times(8, twice, "normalizers")) == "accepted");
+  CHECK(refused("normalizer", times(40, twice, "normalizers")) ==
+        "tokenizer.json.normalizer.normalizers[18] makes more than 1.0 MiB of a text of 4 B; that has no end in sight");
+  CHECK_THAT(refused("pre_tokenizer", times(40, R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false})", "pretokenizers"),
+                     "\u00E9"),
+             Catch::Matchers::Contains("tokenizer.json.pre_tokenizer.pretokenizers["));
+  // Grows and shrinks again: never large, but without end.
+  const std::string wide = R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": ")" + std::string(1000, 'b') + "\"}";
+  const std::string narrow = R"({"type": "Replace", "pattern": {"Regex": "b+"}, "content": "a"})";
+  CHECK_THAT(refused("normalizer", times(400, wide + "," + narrow, "normalizers"), std::string(100000, 'a')),
+             Catch::Matchers::Contains("makes more than"));
+  // A pattern that would have to try everything.
+  CHECK_THAT(refused("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "(a|a)+[xy]z"}, "behavior": "Isolated"})",
+                     std::string(64, 'a') + "z"),
+             Catch::Matchers::Contains("tokenizer.json.pre_tokenizer has a pattern that gives up on this text"));
+  const std::string before = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  CHECK_THAT(refusal("decoder", times(40, before, "decoders")), Catch::Matchers::Contains("tokenizer.json.decoder.decoders["));
+  json::object fused = small();
+  fused["decoder"] = parsed(times(1, R"({"type": "Fuse"})", "decoders"));
+  json::array& steps = fused["decoder"].as_object()["decoders"].as_array();
+  for (int i = 0; i < 40; ++i) steps.push_back(parsed(R"({"type": "Replace", "pattern": {"String": "bb"}, "content": "bbbb"})"));
+  const auto tokenizer = made(std::move(fused));
+  CHECK_THAT(message_of([&] { tokenizer->decode(Ids(8, 1), false); }), Catch::Matchers::Contains("tokenizer.json.decoder.decoders["));
+}
+
+TEST_CASE("of added tokens that the normalizer makes equal the first is found") {
+  json::object json = small();
+  json["normalizer"] = parsed(R"({"type": "Lowercase"})");
+  json["added_tokens"].as_array().push_back(parsed(R"({"id": 9, "content": "q", "normalized": true})"));
+  CHECK(made(std::move(json))->encode("q", false, false) == made(small())->encode("Q", false, false));
+}
+
+TEST_CASE("templates, sequences and replacements have a size") {
+  using Catch::Matchers::Contains;
+  std::string ids, pieces;
+  for (int i = 0; i < 1000; ++i) ids += i == 0 ? "0" : ",0";
+  for (int i = 0; i < 200; ++i) pieces += R"({"SpecialToken": {"id": "x", "type_id": 0}},)";
+  const auto of = [&](const std::string& list) {
+    const std::string all = "[" + list + R"({"Sequence": {"id": "A", "type_id": 0}}])";
+    return R"({"type": "TemplateProcessing", "single": )" + all + R"(, "pair": [], "special_tokens": {"x": {"id": "x", "ids": [)" + ids +
+           "]}}}";
+  };
+  CHECK(refusal("post_processor", of(R"({"SpecialToken": {"id": "x", "type_id": 0}},)")) == "accepted");
+  CHECK_THAT(refusal("post_processor", of(pieces)),
+             Contains("post_processor.single is not a template with at most 65536 ids of special tokens"));
+  CHECK_THAT(refusal("post_processor", of(pieces + pieces)), Contains("post_processor.single is not a list of at most 256 pieces"));
+  for (const auto& [key, list, step] : {std::tuple{"decoder", "decoders", "Fuse"}, {"post_processor", "processors", "ByteLevel"}}) {
+    std::string steps;
+    for (int i = 0; i < 1001; ++i) steps += std::string{i == 0 ? "" : ","} + R"({"type": ")" + step + "\"}";
+    CHECK_THAT(refusal(key, std::string{R"({"type": "Sequence", ")"} + list + "\": [" + steps + "]}"), Contains("more than 1000 steps"));
+  }
+}
