@@ -72,7 +72,7 @@ class Trust {
 
 AddedMatcher::AddedMatcher(std::span<const AddedToken> tokens, bool normalized) {
   std::vector<PrefixTrie::Entry> entries;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
+  for (std::size_t i = tokens.size(); i-- > 0;) {  // of those that a normalizer makes equal the first counts
     const std::string& pattern = normalized ? tokens[i].pattern : tokens[i].content;
     if (tokens[i].normalized != normalized || pattern.empty()) continue;
     entries.emplace_back(pattern, static_cast<std::int32_t>(i));

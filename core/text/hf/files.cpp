@@ -36,11 +36,15 @@ Result<TokenConfig::Named> read_one(const json::value& value, std::string_view n
   return named;
 }
 
-void add_ids(const json::value* value, std::vector<std::int64_t>& ids) {
+// A token id, or a list of them. What is neither never ends a text, so it is told.
+void add_ids(const json::value* value, const std::string& where, std::vector<std::int64_t>& ids) {
   if (value == nullptr) return;
-  if (value->is_int64()) ids.push_back(value->get_int64());
-  if (const json::array* list = value->if_array(); list != nullptr)
-    for (const json::value& id : *list) add_ids(&id, ids);
+  if (const json::array* list = value->if_array(); list != nullptr) {
+    for (const json::value& id : *list) add_ids(&id, where, ids);
+    return;
+  }
+  if (value->is_int64() && value->get_int64() >= 0) ids.push_back(value->get_int64());
+  else log::warning("tokenizer", where + " has " + json::serialize(*value) + ", which is no token id; it ends nothing");
 }
 
 const json::object& empty_object() {
@@ -136,7 +140,7 @@ Status TokenConfig::read_listed() {
 }
 
 Status TokenConfig::read_ids(const Section& section) {
-  add_ids(section.find("eos_token_id"), end_ids_);
+  add_ids(section.find("eos_token_id"), section.path("eos_token_id"), end_ids_);
   if (bos_id_ < 0)
     if (const json::value* bos = section.find("bos_token_id"); bos != nullptr && bos->is_int64()) bos_id_ = bos->get_int64();
   return {};
