@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "base/text.hpp"
-#include "text/jinja/lexer.hpp"
 #include "text/jinja/renderer.hpp"
 
 namespace mekik::text {
@@ -26,14 +25,17 @@ std::string line_of(std::string_view source, std::uint32_t line) {
 }
 
 Status failure(const jinja::TemplateError& error, std::string_view source) {
-  if (error.place.line == 0) return invalid(std::string{"template: "} + error.what());
+  constexpr std::size_t kLongest = 2000;  // raise_exception may say anything
+  std::string what = error.what();
+  if (what.size() > kLongest) what = utf8_replace_invalid(what.substr(0, kLongest)) + "...";
+  if (error.place.line == 0) return invalid("template: " + what);
   std::string shown = line_of(source, error.place.line);
   std::size_t column = error.place.column;
   if (shown.size() > 160) {  // some templates are one long line
     const std::size_t from = column > 60 ? column - 60 : 0;
     shown = utf8_replace_invalid(shown.substr(std::min(from, shown.size()), 120));
   }
-  return invalid("template:" + std::to_string(error.place.line) + ":" + std::to_string(column) + ": " + error.what() + "\n  " + shown);
+  return invalid("template:" + std::to_string(error.place.line) + ":" + std::to_string(column) + ": " + what + "\n  " + shown);
 }
 
 // Words that templates put into special tokens ("<|user|>"), and that a request's role may be.
@@ -77,43 +79,6 @@ std::vector<TextPart> parts_of(const jinja::Text& text) {
   return parts;
 }
 
-// Names that expressions read and that the template does not only make itself: no attributes, filters, tests or named arguments, and
-// nothing that a `for`, `set` or `macro` names before it is read.
-std::unordered_set<std::string> variables_of(std::string_view source) {
-  const std::vector<jinja::Token> tokens = jinja::tokenize(source);
-  std::unordered_set<std::string> read, own{"loop",         "namespace", "range",    "raise_exception",
-                                            "strftime_now", "true",      "false",    "none",
-                                            "True",         "False",     "None",     "and",
-                                            "or",           "not",       "in",       "is",
-                                            "if",           "else",      "recursive"};
-  bool naming = false;             // between `for` and `in`, after `set`, or in the head of a macro
-  std::vector<std::string> named;  // in this block: the template's own from its end on
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const jinja::Token& token = tokens[i];
-    const jinja::Token *before = i > 0 ? &tokens[i - 1] : nullptr, *after = i + 1 < tokens.size() ? &tokens[i + 1] : nullptr;
-    const bool opens = before != nullptr && before->kind == jinja::TokenKind::block_begin;
-    if (token.kind == jinja::TokenKind::block_end || (token.kind == jinja::TokenKind::op && token.text == "=")) naming = false;
-    if (token.kind == jinja::TokenKind::block_end) own.insert(named.begin(), named.end());
-    if (token.kind != jinja::TokenKind::name) continue;
-    if (opens) {
-      naming = token.text == "for" || token.text == "set" || token.text == "macro";
-      continue;
-    }
-    if (naming && token.text == "in") {
-      naming = false;
-      own.insert(named.begin(), named.end());  // the condition of a `for` may read them
-    }
-    const bool member = before != nullptr && before->kind == jinja::TokenKind::op && (before->text == "." || before->text == "|");
-    const bool test = before != nullptr && before->kind == jinja::TokenKind::name &&
-                      (before->text == "is" || (before->text == "not" && i > 1 && tokens[i - 2].text == "is"));
-    const bool argument = !naming && after != nullptr && after->kind == jinja::TokenKind::op && after->text == "=";
-    if (member || (test && token.text != "not") || argument) continue;
-    if (naming && (after == nullptr || after->text != ".")) named.push_back(token.text);
-    else if (own.count(token.text) == 0) read.insert(token.text);
-  }
-  return read;
-}
-
 }  // namespace
 
 struct ChatTemplate::Impl {
@@ -137,7 +102,7 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source) {
   impl->source = source;
   try {
     impl->body = jinja::parse(impl->source);
-    impl->variables = variables_of(impl->source);
+    impl->variables = jinja::free_names(impl->body);
   } catch (const jinja::TemplateError& error) {
     return failure(error, source);
   }

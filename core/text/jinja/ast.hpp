@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -76,5 +77,9 @@ struct Node {
 
 // Throws TemplateError with its place. The result may be rendered any number of times.
 Body parse(std::string_view source);
+
+// The variables of the context that a render may read: no attributes, filters, tests or named arguments, and nothing that has certainly
+// been set before. What is set in one branch only, or is a parameter of a macro somewhere, is still one of them where it is read elsewhere.
+std::unordered_set<std::string> free_names(const Body& body);
 
 }  // namespace mekik::text::jinja

@@ -163,4 +163,22 @@ TEST_CASE("Variables that a template uses") {
     CAPTURE(not_read);
     CHECK_FALSE(compiled->uses(not_read));
   }
+
+  const auto uses = [](const char* source, const char* name) {
+    const auto made = ChatTemplate::compile(source);
+    REQUIRE(made.ok());
+    return made->uses(name);
+  };
+  // Llama 3.1, Command R+, gpt-oss: the name is also set in one branch, or a macro's parameter.
+  CHECK(uses("{% if custom_tools is defined %}{% set tools = custom_tools %}{% endif %}{{ tools }}", "tools"));
+  CHECK(uses("{% if not tools is defined %}{% set tools = none %}{% endif %}{{ tools }}", "tools"));
+  CHECK(uses("{% macro f(tools) %}{{ tools }}{% endmacro %}{{ f(tools) }}", "tools"));
+  CHECK(uses("{% for tools in x %}{{ tools }}{% endfor %}{{ tools }}", "tools"));
+  CHECK(uses("{% if a %}{% set tools = 1 %}{% elif b %}{% endif %}{{ tools }}", "tools"));
+  CHECK(uses("{% if a %}{{ tools }}{% endif %}{% set tools = 1 %}", "tools"));
+  CHECK_FALSE(uses("{% macro f(tools) %}{{ tools }}{% endmacro %}{{ f(none) }}", "tools"));
+  CHECK_FALSE(uses("{% if a %}{% set tools = 1 %}{% else %}{% set tools = 2 %}{% endif %}{{ tools }}", "tools"));
+  CHECK_FALSE(uses("{% set tools %}x{% endset %}{% with a = 1 %}{{ tools ~ a }}{% endwith %}", "tools"));
+  CHECK_FALSE(uses("{% set ns = namespace(tools=1) %}{% set ns.tools = 2 %}{{ ns.tools }}", "tools"));
+  CHECK_FALSE(uses("{% macro f() %}{{ f }}{{ caller() }}{% endmacro %}{% call f() %}x{% endcall %}", "f"));
 }
