@@ -6,7 +6,9 @@
 #include "app/verbs.hpp"
 #include "app/version.hpp"
 #include "base/log.hpp"
+#include "base/terminal.hpp"
 #include "base/text.hpp"
+#include "text/tokenizer.hpp"
 
 namespace mekik::app {
 
@@ -61,8 +63,12 @@ int main(int argc, char** argv) {
   } catch (const Failure& failure) {
     const bool named = failure.as_is || failure.text.starts_with("mekik ");
     if (!failure.text.empty())
-      std::fprintf(stderr, "%s%s%s", named ? "" : "mekik: ", failure.text.c_str(), failure.text.back() == '\n' ? "" : "\n");
+      std::fprintf(stderr, "%s%s%s", named ? "" : "mekik: ", without_controls(failure.text).c_str(),
+                   failure.text.back() == '\n' ? "" : "\n");
     return failure.code;
+  } catch (const text::TextRefused& refused) {
+    std::fprintf(stderr, "mekik: the tokenizer of this model refuses the text: %s\n", refused.what());
+    return kFailed;
   } catch (const std::bad_alloc&) {
     std::fputs("mekik: out of memory\n", stderr);
     return kFailed;

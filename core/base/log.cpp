@@ -11,6 +11,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/terminal.hpp"
+
 namespace mekik::log {
 
 namespace {
@@ -72,8 +74,9 @@ spdlog::level::level_enum spd(Level level) { return static_cast<spdlog::level::l
 void set_level(Level level) { logger().set_level(spd(level)); }
 bool enabled(Level level) { return logger().should_log(spd(level)); }
 void write(Level level, std::string_view component, std::string_view message) {
-  logger().log(spd(level), "[{}] {}", spdlog::string_view_t{component.data(), component.size()},
-               spdlog::string_view_t{message.data(), message.size()});
+  if (!enabled(level)) return;
+  const std::string text = without_controls(message);
+  logger().log(spd(level), "[{}] {}", spdlog::string_view_t{component.data(), component.size()}, spdlog::string_view_t{text});
 }
 
 }  // namespace mekik::log
