@@ -42,7 +42,7 @@ class RankAnswer final : public VectorAnswer {
 };
 
 // Each a string, or an object with its text.
-MaybeError read_documents(const json::array& from, json::array& out) {
+MaybeError read_documents(const json::array& from, json::array& out, std::vector<std::string>& warnings) {
   if (from.empty()) return bad_field("documents", "documents: at least one is needed");
   if (from.size() > kMaxDocuments) return bad_field("documents", "documents: at most " + std::to_string(kMaxDocuments) + " are allowed");
   for (const json::value& one : from) {
@@ -50,6 +50,10 @@ MaybeError read_documents(const json::array& from, json::array& out) {
     if (text == nullptr || !text->is_string())
       return bad_field("documents", "documents: each must be a string, or an object with its text");
     out.push_back(*text);
+    if (const json::object* members = one.if_object(); members != nullptr && members->size() > 1 && warnings.empty())
+      for (const auto& member : *members)
+        if (member.key() != "text")
+          warnings.push_back("only the text of a document is read, not its " + mekik::quoted(std::string_view{member.key()}));
   }
   return std::nullopt;
 }
@@ -89,9 +93,13 @@ MaybeError prepare_rerank(const Input& input, Prepared& out) {
   request.probe = out.served->score_tokens;
   if ((error = read_vector_fields(fields, kRerank, input, request, options, out))) return error;
   json::array documents;
-  if ((error = read_documents(*texts, documents))) return error;
-  for (const json::value& document : documents)
-    if ((error = add_pair(*out.served, *query, document.get_string(), request, out))) return error;
+  if ((error = read_documents(*texts, documents, options.warnings))) return error;
+  for (std::size_t i = 0; i < documents.size(); ++i)
+    if ((error = add_pair(*out.served, *query, documents[i].get_string(), request, out))) {
+      error->param = "documents";
+      error->message = "documents[" + std::to_string(i) + "] with the query: " + error->message;
+      return error;
+    }
   options.choices = static_cast<std::uint32_t>(documents.size());
   const auto shown = static_cast<std::size_t>(top.value_or(kMaxDocuments));
   out.answer = std::make_unique<RankAnswer>(std::move(options), out.served->scoring, shown, show ? std::move(documents) : json::array());
