@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/vectors.hpp"
+#include "sample/draw.hpp"
 
 namespace mekik::engine {
 
@@ -89,7 +91,11 @@ Status evaluate(Model& model, std::span<const std::int32_t> tokens, bool all, co
     mekik_status waited = MEKIK_E_BUSY;
     while (waited == MEKIK_E_BUSY) waited = model.backend().wait(model.exec(), ticket, 1'000'000'000);
     MEKIK_CHECK_OK(plugin::to_status(waited, "step"));
-    for (std::size_t r = 0; r < rows.size() && (last || all); ++r) on_row(std::span<const float>{output}.subspan(r * size, size));
+    for (std::size_t r = 0; r < rows.size() && (last || all); ++r) {
+      const std::span<const float> row = std::span<const float>{output}.subspan(r * size, size);
+      MEKIK_CHECK_OK(vectors ? check_finite(row) : sample::check_logits(row));
+      on_row(row);
+    }
   }
   return {};
 }

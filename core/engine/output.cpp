@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "engine/loop.hpp"
+#include "engine/vectors.hpp"
 #include "plugin/registry.hpp"
 #include "sample/draw.hpp"
 #include "sample/random.hpp"
@@ -70,9 +71,7 @@ void Loop::give_vector(const Part& part) {
     out.clear();
     for (const auto id : probe) out.push_back(row[static_cast<std::size_t>(id)]);
   }
-  if (!std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); }))
-    return fail_parts({part},
-                      internal_error("the model's output holds a number that is not finite; its weights or the backend are broken"));
+  if (Status status = check_finite(out); !status.ok()) return fail_parts({part}, std::move(status));
   s.vector = std::move(out);
   finish(s, Finish::stop);
 }

@@ -44,6 +44,11 @@ std::vector<float> normalised(std::span<const float> row, std::size_t dimensions
   return out;
 }
 
+Status check_finite(std::span<const float> row) {
+  if (std::all_of(row.begin(), row.end(), [](float x) { return std::isfinite(x); })) return {};
+  return internal_error("the model's output holds a number that is not finite; its weights or this backend's numbers are damaged");
+}
+
 double Scoring::of(std::span<const float> row) const {
   if (kind == Kind::raw) return static_cast<double>(row[0]);
   if (kind == Kind::sigmoid) return 1 / (1 + std::exp(-static_cast<double>(row[0])));

@@ -12,6 +12,9 @@ namespace mekik::engine {
 // Divided by its length; zeros stay zeros. `dimensions`: only the first of them, 0: all.
 std::vector<float> normalised(std::span<const float> row, std::size_t dimensions = 0);
 
+// Code::internal where the row is no answer.
+Status check_finite(std::span<const float> row);
+
 // How a row of classes becomes one number, as the model's authors meant it.
 struct Scoring {
   enum class Kind { sigmoid, raw, softmax } kind = Kind::sigmoid;
