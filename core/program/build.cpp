@@ -114,6 +114,23 @@ void Emitter::run_items(const std::vector<Item>& items, std::map<std::string, Da
   }
 }
 
+// Numbers that all others are counted in: a wrong one is told once, with the key that it comes from, and not by whoever stumbles over it.
+void Emitter::check_sizes() {
+  constexpr std::int64_t kMost = 0x7FFFFFFF;
+  for (const auto& [symbol, least] : {std::pair{"layers", 0}, {"width", 1}, {"vocab", 1}, {"context", 1}}) {
+    const HparamRow* row = page_.hparam(symbol);
+    if (row == nullptr) continue;
+    guard([&, name = symbol, from = least] {
+      const Datum value = hparam(name, page_.main.origin);
+      if (value.type == Datum::Type::none) return;
+      if (value.type == Datum::Type::integer && value.integer >= from && value.integer <= kMost) return;
+      const std::string said = said_by(name);
+      wrong(row->origin, "hyperparameter " + mekik::quoted(name) + (said.empty() ? " is " + to_text(value) : ": " + said) +
+                             "; it must be a whole number from " + std::to_string(from) + " to " + std::to_string(kMost));
+    });
+  }
+}
+
 void Emitter::run_program() {
   const ProgramSpec& main = page_.main;
   std::int64_t layers = 0;
@@ -297,6 +314,7 @@ void Emitter::finish(Program& program) {
 
 std::optional<Program> Emitter::build() {
   refuse();
+  check_sizes();
   if (!diagnostics_.ok()) return std::nullopt;
   run_program();
   for (const Mistake& mistake : uneven()) diagnostics_.error(mistake.at, mistake.message, mistake.hint);

@@ -233,6 +233,13 @@ double Emitter::number(const Call& call, std::size_t arg, double otherwise) cons
   return value.as_real();
 }
 
+double Emitter::epsilon(const Call& call, std::size_t arg) const {
+  const double value = number(call, arg, std::numeric_limits<double>::quiet_NaN());
+  if (value < 0)
+    wrong(call.at(arg), call.node.text + " needs a number of at least 0 here, not " + to_text(call.args[arg]) + said_by(call.node));
+  return value;
+}
+
 double Emitter::bound(const Call& call, std::size_t arg) const {
   const Datum& value = call.args[arg];
   if (!value.number() || std::isnan(value.as_real()))

@@ -42,6 +42,7 @@ class Emitter : public ModelReader {
 
   // build.cpp
   void refuse();
+  void check_sizes();
   void run_program();
   void run_items(const std::vector<Item>& items, std::map<std::string, Datum>& locals);
   void run_line(const Line& line, std::map<std::string, Datum>& locals);
@@ -83,6 +84,7 @@ class Emitter : public ModelReader {
   bool absent(const Call& call, std::size_t arg) const { return call.args[arg].type == Datum::Type::none; }
   std::uint32_t optional_vector(const Call& call, std::size_t arg, const std::vector<std::int64_t>& shape, const char* function);
   double number(const Call& call, std::size_t arg, double otherwise) const;
+  double epsilon(const Call& call, std::size_t arg) const;
   double bound(const Call& call, std::size_t arg) const;  // a number that may be infinite
   std::int64_t integer(const Call& call, std::size_t arg, std::int64_t otherwise, std::int64_t least) const;
   bool boolean(const Call& call, std::size_t arg, bool otherwise) const;

@@ -100,18 +100,18 @@ Datum Emitter::linear(Call& call) {
 Datum Emitter::rms_norm(Call& call) {
   const Datum& x = rows(call, 0);
   const std::uint32_t w = norm_weight(call, 1, x);
-  return emit_rows(call.at(), op_rms_norm, x, {x.index, w}, {}, {number(call, 2, kNeeded)});
+  return emit_rows(call.at(), op_rms_norm, x, {x.index, w}, {}, {epsilon(call, 2)});
 }
 
 Datum Emitter::layer_norm(Call& call) {
   const Datum& x = rows(call, 0);
   const std::uint32_t w = norm_weight(call, 1, x), b = norm_weight(call, 2, x);
-  return emit_rows(call.at(), op_layer_norm, x, {x.index, w, b}, {}, {number(call, 3, kNeeded)});
+  return emit_rows(call.at(), op_layer_norm, x, {x.index, w, b}, {}, {epsilon(call, 3)});
 }
 
 Datum Emitter::l2_norm(Call& call) {
   const Datum& x = rows(call, 0);
-  return emit_rows(call.at(), op_l2_norm, x, {x.index}, {}, {number(call, 1, kNeeded)});
+  return emit_rows(call.at(), op_l2_norm, x, {x.index}, {}, {epsilon(call, 1)});
 }
 
 Datum Emitter::concat(Call& call) {
@@ -274,7 +274,7 @@ Datum Emitter::pool(Call& call) {
   const std::string how = word(call, 1, "none");
   if (how == "none") return x;
   const std::int64_t code = how == "mean" ? 0 : how == "cls" ? 1 : how == "last" ? 2 : -1;
-  if (code < 0) wrong(call.at(1), "unknown pooling " + mekik::quoted(how) + "; known are mean, cls, last, none");
+  if (code < 0) wrong(call.at(1), "unknown pooling " + mekik::quoted(how) + "; known are mean, cls, last, none" + said_by(call.node));
   if (x.first != MEKIK_DIM_TOKENS) wrong(call.at(0), "pool works on rows of all tokens");
   Datum out = new_rows(MEKIK_DIM_SEQS, x.shape, "pool");
   emit(call.at(), op_pool, {x.index}, {out.index}, {code});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -47,9 +48,10 @@ std::int64_t ModelReader::whole(const Expression& e, const Expr& node, const Sco
   const Datum value = evaluate(e, node, scope);
   if (value.type == Datum::Type::poison) throw Poisoned{};
   if (value.type != Datum::Type::integer)
-    wrong(e.at(node), std::string{what} + " must be a whole number, not " + (value.number() ? to_text(value) : type_name(value.type)));
+    wrong(e.at(node),
+          std::string{what} + " must be a whole number, not " + (value.number() ? to_text(value) : type_name(value.type)) + said_by(node));
   if (value.integer < least || value.integer > kMaxSize)
-    wrong(e.at(node), std::string{what} + " must be at least " + std::to_string(least) + ", not " + to_text(value));
+    wrong(e.at(node), std::string{what} + " must be at least " + std::to_string(least) + ", not " + to_text(value) + said_by(node));
   return value.integer;
 }
 
@@ -122,7 +124,7 @@ Datum ModelReader::binary(const Expression& e, const Expr& node, const Scope& sc
   if (a.type == Datum::Type::poison) return a;
   if (b.type == Datum::Type::poison) return b;
   if (!a.constant() || !b.constant()) return operand_binary(e, node, a, b);
-  if (const std::string why = apply_binary(node.text, a, b, out); !why.empty()) wrong(e.at(node), why);
+  if (const std::string why = apply_binary(node.text, a, b, out); !why.empty()) wrong(e.at(node), why + said_by(node));
   return out;
 }
 
@@ -236,6 +238,25 @@ bool ModelReader::stored(const std::string& symbol) {
   return false;
 }
 
+std::string ModelReader::said_by(const std::string& symbol) const {
+  const auto found = said_.find(symbol);
+  return found == said_.end() ? std::string{} : found->second;
+}
+
+std::string ModelReader::said_by(const Expr& node) const {
+  std::vector<std::string> all;
+  std::set<std::string> seen;
+  const std::function<void(const Expr&)> collect = [&](const Expr& of) {
+    for_each_name(of, [&](const Expr& name) {
+      if (!seen.insert(name.text).second) return;
+      if (const std::string said = said_by(name.text); !said.empty()) all.push_back(said);
+      if (const HparamRow* row = page_.hparam(name.text); row != nullptr && row->direct) collect(row->direct->root);
+    });
+  };
+  collect(node);
+  return all.empty() ? std::string{} : "; the file says: " + join(all, ", ");
+}
+
 // What the metadata says, or what its leaving all of the row's keys out means. A key that is null is not left out.
 std::optional<Datum> ModelReader::told(const std::string& symbol, const HparamRow& row) {
   bool null = false;
@@ -244,6 +265,8 @@ std::optional<Datum> ModelReader::told(const std::string& symbol, const HparamRo
       const json::value* found = config_node(spelled);
       null = null || found != nullptr;
       if (found == nullptr || found->is_null()) continue;
+      const std::string text = json::serialize(*found);
+      said_[symbol] = mekik::quoted(spelled) + " is " + (text.size() > 60 ? text.substr(0, 60) + "..." : text);
       Datum value;
       if (const std::string why = from_json(*found, value); !why.empty())
         wrong(row.origin, "metadata key " + mekik::quoted(spelled) + " " + why);

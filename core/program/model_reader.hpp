@@ -108,6 +108,9 @@ class ModelReader {
   std::optional<std::uint32_t> tensor_index(const std::string& name) const;
   std::string close_tensor(const std::string& name) const;
   std::vector<std::string> unknown_config_keys();
+  // What the file says where a hyperparameter, or those of an expression, come from: '"num_attention_heads" is 0'. Empty: nothing.
+  std::string said_by(const std::string& symbol) const;
+  std::string said_by(const Expr& node) const;  // with "; the file says: " in front
   std::vector<std::pair<std::string, Datum>> config_group(const std::string& name);
   // Keeps in mind whether a layer has a weight that others may lack; what `uneven` then finds to complain of.
   void note_presence(const std::string& symbol, std::int64_t layer, bool found);
@@ -173,6 +176,7 @@ class ModelReader {
   std::vector<int> settled_;  // per prefix: the alternative, or -1
   std::unordered_map<std::string, std::uint32_t> tensor_names_;
   std::unordered_map<std::string, Datum> hparams_;
+  std::unordered_map<std::string, std::string> said_;
   std::vector<std::string> in_progress_;
   std::map<std::pair<std::string, std::int64_t>, std::optional<std::uint32_t>> weight_cache_;
   std::map<std::string, std::array<std::set<std::int64_t>, 2>> layers_;  // of optional weights: without, with

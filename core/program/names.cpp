@@ -259,7 +259,10 @@ std::vector<std::pair<std::string, Datum>> ModelReader::config_group(const std::
     }
   };
   if (meta_.format == "gguf") each(meta_.config, name + ".");
-  else if (const json::value* group = config_value(name)) each(*group, "");
+  else if (const json::value* group = config_value(name)) {
+    if (!group->is_object()) wrong({}, "metadata key " + mekik::quoted(name) + " is " + json::serialize(*group) + ", not an object");
+    each(*group, "");
+  }
   return out;
 }
 

@@ -144,9 +144,12 @@ TEST_CASE("errors: pooling that the page does not leave open") {
 }
 
 TEST_CASE("errors: metadata that cannot be") {
-  CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": -1")), "layers must be a whole number, not -1"));
-  CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": 1e300")), "layers must be a whole number"));
-  CHECK(has(complaint(test::kSmallPage, model("\"tiny.width\": 64", "\"tiny.width\": 0")), "must be at least 1, not 0"));
+  CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": -1")),
+            "\"tiny.layers\" is -1; it must be a whole number from 0 to"));
+  CHECK(has(complaint(test::kSmallPage, model("\"tiny.layers\": 2", "\"tiny.layers\": 1e300")),
+            "\"tiny.layers\" is 1E300; it must be a whole number"));
+  CHECK(has(complaint(test::kSmallPage, model("\"tiny.width\": 64", "\"tiny.width\": 0")),
+            "\"tiny.width\" is 0; it must be a whole number from 1 to 2147483647"));
   CHECK(has(complaint(test::kSmallPage, model("\"tiny.width\": 64", "\"tiny.width\": 9223372036854775807")), "must be"));
   CHECK(has(complaint(test::kSmallPage, model("\"tiny.width\": 64", "\"tiny.width\": {\"a\": 1}")),
             "metadata key \"tiny.width\" is an object, not a value"));
