@@ -210,8 +210,24 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
 
 void Loop::match_cache(Sequence& s) {
   if (!prefixes_.on() || s.scoring() || runtime_.whole) return;
-  const auto found = prefixes_.match(s, now());
-  telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), found);
+  const auto next = prefixes_.match(s, now());
+  if (next.rows > 0) copy_rows(s, next);
+  telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), s.computed);
+}
+
+// The known beginning of a block that others hold comes into a block of the sequence's own. Without a free block it is computed again.
+void Loop::copy_rows(Sequence& s, const PrefixIndex::Partial& next) {
+  std::vector<Lease> own(pools_.size());
+  std::vector<mekik_move> moves;
+  for (std::uint32_t g = 0; g < pools_.size(); ++g) {
+    while (pools_[g].free() == 0 && evict(g)) {}
+    own[g] = pools_[g].take();
+    if (!own[g]) return;
+    if (next.blocks[g]) moves.push_back({MEKIK_WHAT_ROWS, g, next.blocks[g].id(), own[g].id(), 0, 0, next.rows, 0});
+  }
+  if (!move(moves)) return;
+  for (std::uint32_t g = 0; g < pools_.size(); ++g) s.blocks[g].push_back(std::move(own[g]));
+  s.computed += next.rows;
 }
 
 // Extends the block tables for `tokens` more tokens, or for as many as there are blocks; returns how many that is.

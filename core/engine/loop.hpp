@@ -53,6 +53,7 @@ class Loop {
   std::vector<Part> check_plan(const std::vector<mekik_choice>& plan);
   std::optional<Part> start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left);
   void match_cache(Sequence& s);
+  void copy_rows(Sequence& s, const PrefixIndex::Partial& next);
   std::uint32_t take_blocks(Sequence& s, std::uint32_t tokens);
   bool evict(std::uint32_t group);
   void make_room();
@@ -66,6 +67,7 @@ class Loop {
   void give_vector(const Part& part);
   void sample_row(Sequence& s, std::span<float> row);
   void fork(Sequence& leader, std::span<const float> row);
+  bool move(const std::vector<mekik_move>& moves);
   bool share_state(const Sequence& leader, Sequence& s);
   void append(Sequence& s, TokenInfo info);
   void finish(Sequence& s, Finish why, Status error = {}, std::vector<TokenInfo> tokens = {}, std::string text = {});

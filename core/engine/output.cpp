@@ -130,6 +130,19 @@ void Loop::fork(Sequence& leader, std::span<const float> row) {
   }
 }
 
+// Copies what is stored, and waits for it. False: it was not copied, and is computed again.
+bool Loop::move(const std::vector<mekik_move>& moves) {
+  if (runtime_.backend->move == nullptr) return false;
+  std::uint64_t ticket = 0;
+  const auto code =
+      runtime_.backend->move(runtime_.exec, moves.data(), static_cast<std::uint32_t>(moves.size()), sizeof(mekik_move), &ticket);
+  auto status = plugin::to_status(code, "backend");
+  if (status.ok()) status = wait_for(ticket);
+  if (status.code == Code::device_lost) fail_all(status);
+  else if (!status.ok()) log::debug("engine", "a shared beginning is computed again: " + status.text);
+  return status.ok();
+}
+
 bool Loop::share_state(const Sequence& leader, Sequence& s) {
   const auto block_tokens = runtime_.limits.block_tokens;
   const bool partial = leader.computed % block_tokens != 0;
@@ -153,22 +166,7 @@ bool Loop::share_state(const Sequence& leader, Sequence& s) {
     if (!s.slot) return false;
     moves.push_back({MEKIK_WHAT_SLOT, 0, leader.slot.id(), s.slot.id(), 0, 0, 0, 0});
   }
-  if (!moves.empty()) {
-    if (runtime_.backend->move == nullptr) return false;
-    std::uint64_t ticket = 0;
-    const auto code =
-        runtime_.backend->move(runtime_.exec, moves.data(), static_cast<std::uint32_t>(moves.size()), sizeof(mekik_move), &ticket);
-    auto status = plugin::to_status(code, "backend");
-    if (status.ok()) status = wait_for(ticket);
-    if (status.code == Code::device_lost) {
-      fail_all(status);
-      return false;
-    }
-    if (!status.ok()) {
-      log::debug("engine", "a shared prompt is computed again: " + status.text);
-      return false;
-    }
-  }
+  if (!moves.empty() && !move(moves)) return false;
   s.computed = leader.computed;
   s.keyed_blocks = leader.keyed_blocks;
   s.prefix_key = leader.prefix_key;

@@ -38,25 +38,56 @@ PrefixIndex::Key PrefixIndex::root_of(const Sequence& s) const {
   return key(root_, halves);
 }
 
-// Whether a sequence can go on after the first n nodes: of windowed groups all that the next token sees must still be there.
-bool PrefixIndex::usable(const std::vector<Node*>& path, std::size_t n) const {
-  const std::uint64_t block = runtime_.limits.block_tokens, length = n * block;
+// Whether a sequence can go on after `length` tokens, the last of them in the last node: of windowed groups all that the next token sees
+// must still be there.
+bool PrefixIndex::usable(const std::vector<Node*>& path, std::uint64_t length) const {
+  const std::uint64_t block = runtime_.limits.block_tokens;
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
     const std::uint64_t window = runtime_.groups[g].window;
     const std::uint64_t from = window == 0 || length + 1 <= window ? 0 : length + 1 - window;
-    for (std::size_t b = from / block; b < n; ++b)
+    for (std::uint64_t b = from / block; b * block < length; ++b)
       if (!path[b]->blocks[g]) return false;
   }
   return true;
 }
 
-std::uint32_t PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
-  if (!on_ || s.scoring()) return 0;
+void PrefixIndex::touch(const Key& key, Node& node, std::uint64_t now_ns) const {
+  node.last_use_ns = now_ns;
+  ++node.uses;
+  if (runtime_.cache->touched == nullptr) return;
+  mekik_key touched{};
+  std::memcpy(touched.sha256, key.data(), key.size());
+  runtime_.cache->touched(runtime_.cache.get(), &touched, now_ns);
+}
+
+// Of the blocks behind `parent` the one that has most of `next` in front.
+PrefixIndex::Partial PrefixIndex::partial(std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next) const {
+  Partial best;
+  const std::uint64_t before = path.size() * std::uint64_t{runtime_.limits.block_tokens};
+  for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
+    Node& node = const_cast<Node&>(nodes_.at(at->second));
+    const auto same = static_cast<std::uint32_t>(
+        std::mismatch(next.begin(), next.end(), node.tokens.begin(), node.tokens.end()).first - next.begin());
+    if (same <= best.rows) continue;
+    path.push_back(&node);
+    const bool whole = usable(path, before + same);
+    path.pop_back();
+    if (!whole) continue;
+    best.rows = same;
+    best.blocks.clear();
+    for (const Lease& block : node.blocks) best.blocks.push_back(block.share());
+    node.last_use_ns = std::max(node.last_use_ns, path.empty() ? 0 : path.back()->last_use_ns);
+  }
+  return best;
+}
+
+PrefixIndex::Partial PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
+  if (!on_ || s.scoring()) return {};
   const std::uint32_t block = runtime_.limits.block_tokens;
   const std::size_t most = (s.tokens.size() - 1) / block;
   Key parent = root_of(s);
   std::vector<Node*> path;
-  std::vector<Key> keys;
+  std::vector<Key> keys{parent};
   while (path.size() < most) {
     parent = key(parent, std::span{s.tokens}.subspan(path.size() * block, block));
     const auto found = nodes_.find(parent);
@@ -64,21 +95,18 @@ std::uint32_t PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
     path.push_back(&found->second);
     keys.push_back(parent);
   }
-  std::size_t n = path.size();
-  while (n > 0 && !usable(path, n)) --n;
+  while (!path.empty() && !usable(path, path.size() * std::uint64_t{block})) path.pop_back();
+  const std::size_t n = path.size();
   s.blocks.resize(runtime_.groups.size());
   for (std::size_t b = 0; b < n; ++b) {
     for (std::size_t g = 0; g < runtime_.groups.size(); ++g) s.blocks[g].push_back(path[b]->blocks[g].share());
-    path[b]->last_use_ns = now_ns;
-    ++path[b]->uses;
-    mekik_key touched{};
-    std::memcpy(touched.sha256, keys[b].data(), keys[b].size());
-    if (runtime_.cache->touched != nullptr) runtime_.cache->touched(runtime_.cache.get(), &touched, now_ns);
+    touch(keys[b + 1], *path[b], now_ns);
   }
   s.computed = static_cast<std::uint32_t>(n) * block;
   s.keyed_blocks = static_cast<std::uint32_t>(n);
-  s.prefix_key = n > 0 ? keys[n - 1] : root_of(s);
-  return s.computed;
+  s.prefix_key = keys[n];
+  const std::size_t left = s.tokens.size() - 1 - s.computed;
+  return partial(path, keys[n], std::span{s.tokens}.subspan(s.computed, std::min<std::size_t>(left, block)));
 }
 
 void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
@@ -87,7 +115,8 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
   if (s.keyed_blocks == 0) s.prefix_key = root_of(s);
   for (; (s.keyed_blocks + 1) * block <= s.computed; ++s.keyed_blocks) {
     const Key parent = s.prefix_key;
-    s.prefix_key = key(parent, std::span{s.tokens}.subspan(std::size_t{s.keyed_blocks} * block, block));
+    const auto tokens = std::span{s.tokens}.subspan(std::size_t{s.keyed_blocks} * block, block);
+    s.prefix_key = key(parent, tokens);
     // Behind a block that has been dropped nothing can be found; and children must be counted by the parent that they have.
     const auto up = nodes_.find(parent);
     if (s.keyed_blocks > 0 && up == nodes_.end()) continue;
@@ -95,10 +124,11 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
     auto& node = at->second;
     if (fresh) {
       node.parent = parent;
-      node.tokens = block;
+      node.tokens.assign(tokens.begin(), tokens.end());
       node.last_use_ns = now_ns;
       node.blocks.resize(runtime_.groups.size());
       if (up != nodes_.end()) ++up->second.children;
+      children_.emplace(parent, s.prefix_key);
     }
     // A node that lost the block of a windowed group gets it back from whoever computed it again.
     for (std::size_t g = 0; g < node.blocks.size(); ++g)
@@ -106,18 +136,25 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
   }
 }
 
-// Asks the cache for victims among the nodes without children until `bytes` are free (0: those that it does not want at all).
-std::uint32_t PrefixIndex::drop(std::uint64_t bytes) {
+// Asks the cache for victims among the nodes without children until `bytes` are free (0: those that it does not want at all). With
+// `pools` only among those that nobody else holds: giving up others would free nothing.
+std::uint32_t PrefixIndex::drop(std::uint64_t bytes, const std::vector<Pool>* pools) {
   std::vector<mekik_node> view;
   std::vector<Key> keys;
   for (const auto& [key, node] : nodes_) {
     if (node.children > 0) continue;
     mekik_node n{};
+    bool others = pools != nullptr;
+    for (std::size_t g = 0; g < node.blocks.size(); ++g) {
+      if (!node.blocks[g]) continue;
+      n.bytes += runtime_.plan.block_bytes[g];
+      if (pools != nullptr && (*pools)[g].references(node.blocks[g].id()) == 1) others = false;
+    }
+    if (others) continue;
     std::memcpy(n.key.sha256, key.data(), key.size());
     std::memcpy(n.parent.sha256, node.parent.data(), node.parent.size());
-    for (std::size_t g = 0; g < node.blocks.size(); ++g) n.bytes += node.blocks[g] ? runtime_.plan.block_bytes[g] : 0;
     n.last_use_ns = node.last_use_ns;
-    n.tokens = node.tokens;
+    n.tokens = static_cast<std::uint32_t>(node.tokens.size());
     n.children = node.children;
     n.uses = node.uses;
     n.what = MEKIK_WHAT_BLOCK;
@@ -134,22 +171,45 @@ std::uint32_t PrefixIndex::drop(std::uint64_t bytes) {
     if (chosen[i] >= keys.size()) continue;  // the plugin's mistake frees nothing
     const auto at = nodes_.find(keys[chosen[i]]);
     if (at == nodes_.end() || at->second.children > 0) continue;
-    if (const auto up = nodes_.find(at->second.parent); up != nodes_.end()) --up->second.children;
-    nodes_.erase(at);
+    erase(at);
     ++dropped;
   }
   return dropped;
 }
 
+void PrefixIndex::erase(Nodes::iterator at) {
+  if (const auto up = nodes_.find(at->second.parent); up != nodes_.end()) --up->second.children;
+  for (auto [child, end] = children_.equal_range(at->second.parent); child != end; ++child)
+    if (child->second == at->first) {
+      children_.erase(child);
+      break;
+    }
+  nodes_.erase(at);
+}
+
 void PrefixIndex::settle() {
-  while (on_ && !nodes_.empty() && drop(0) > 0) {}
+  while (on_ && !nodes_.empty() && drop(0, nullptr) > 0) {}
+}
+
+// Of a windowed group a node can do without its block: only who goes on right behind it needs that.
+bool PrefixIndex::drop_windowed(std::uint32_t group, const Pool& pool) {
+  Node* oldest = nullptr;
+  for (auto& [key, node] : nodes_) {
+    const Lease& block = node.blocks[group];
+    if (!block || node.children == 0 || pool.references(block.id()) != 1) continue;
+    if (oldest == nullptr || node.last_use_ns < oldest->last_use_ns) oldest = &node;
+  }
+  if (oldest == nullptr) return false;
+  oldest->blocks[group].reset();
+  return true;
 }
 
 bool PrefixIndex::evict(std::uint32_t group, const std::vector<Pool>& pools) {
   if (!on_) return false;
   const auto before = pools[group].held();
   while (!nodes_.empty()) {
-    if (drop(std::max<std::uint64_t>(runtime_.plan.block_bytes[group], 1)) == 0) return false;
+    if (drop(std::max<std::uint64_t>(runtime_.plan.block_bytes[group], 1), &pools) == 0)
+      return runtime_.groups[group].window > 0 && drop_windowed(group, pools[group]);
     if (pools[group].held() < before) return true;
   }
   return false;
@@ -168,11 +228,11 @@ std::uint32_t PrefixIndex::evictable(std::uint32_t group, const Pool& pool) cons
 }
 
 Status PrefixIndex::check() const {
-  std::map<Key, std::uint32_t> children;
-  for (const auto& entry : nodes_) ++children[entry.second.parent];
+  if (children_.size() != nodes_.size()) return internal_error("the prefix index has nodes that no parent knows");
   for (const auto& [key, node] : nodes_)
-    if (const auto at = children.find(key); node.children != (at == children.end() ? 0 : at->second))
-      return internal_error("a node of the prefix index counts " + std::to_string(node.children) + " children and has others");
+    if (const auto has = children_.count(key); node.children != has)
+      return internal_error("a node of the prefix index counts " + std::to_string(node.children) + " children and has " +
+                            std::to_string(has));
   return {};
 }
 

@@ -21,16 +21,21 @@ class PrefixIndex {
   explicit PrefixIndex(const Runtime& runtime);
   bool on() const { return on_; }
 
-  // Gives a sequence that holds nothing the stored blocks of its longest known beginning, in whole blocks and without its last
-  // token, whose logits are needed. Returns the tokens found; the sequence's `computed` and `blocks` are set.
-  std::uint32_t match(Sequence& s, std::uint64_t now_ns);
+  // The block that goes on as the sequence does for `rows` tokens, and then differs: its rows can be copied. One lease per group.
+  struct Partial {
+    std::uint32_t rows = 0;
+    std::vector<Lease> blocks;
+  };
+  // Gives a sequence that holds nothing the stored blocks of its longest known beginning, without its last token, whose logits are needed:
+  // whole blocks are shared, `computed` and `blocks` of the sequence are set. Returns what of the next block is known.
+  Partial match(Sequence& s, std::uint64_t now_ns);
   // Keeps what a sequence has newly filled.
   void insert(Sequence& s, std::uint64_t now_ns);
   // After sequences let go of blocks: what the cache does not want to keep without need goes.
   void settle();
-  // Gives up nodes that nobody else holds until at least one block of `group` is let go of. False: there is none.
+  // Gives up what nobody else holds until at least one block of `group` is let go of. False: there is none.
   bool evict(std::uint32_t group, const std::vector<Pool>& pools);
-  void clear() { nodes_.clear(); }
+  void clear() { nodes_.clear(), children_.clear(); }
   std::size_t size() const { return nodes_.size(); }
   std::uint32_t held(std::uint32_t group) const;                         // blocks that nodes hold
   std::uint32_t evictable(std::uint32_t group, const Pool& pool) const;  // those that nobody else holds
@@ -42,19 +47,26 @@ class PrefixIndex {
   using Key = std::array<std::uint8_t, 32>;
   struct Node {
     Key parent{};
+    std::vector<std::int32_t> tokens;
     std::vector<Lease> blocks;  // per group
     std::uint64_t last_use_ns = 0;
-    std::uint32_t tokens = 0, children = 0, uses = 0;
+    std::uint32_t children = 0, uses = 0;
   };
+  using Nodes = std::map<Key, Node>;
   Key root_of(const Sequence& s) const;
   Key key(const Key& parent, std::span<const std::int32_t> tokens) const;
-  bool usable(const std::vector<Node*>& path, std::size_t n) const;
-  std::uint32_t drop(std::uint64_t bytes);
+  bool usable(const std::vector<Node*>& path, std::uint64_t length) const;
+  Partial partial(std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next) const;
+  void touch(const Key& key, Node& node, std::uint64_t now_ns) const;
+  std::uint32_t drop(std::uint64_t bytes, const std::vector<Pool>* pools);
+  bool drop_windowed(std::uint32_t group, const Pool& pool);
+  void erase(Nodes::iterator at);
 
   const Runtime& runtime_;
   bool on_;
   Key root_{};  // SHA-256 of layout id, numeric id and extra key
-  std::map<Key, Node> nodes_;
+  Nodes nodes_;
+  std::multimap<Key, Key> children_;  // by parent: a node, or a root
 };
 
 }  // namespace mekik::engine

@@ -22,7 +22,7 @@ name = "{name}"
 use = "cpu"
 threads = 2
 [cache]
-use = "none"
+use = "{cache}"
 block_tokens = {block_tokens}
 memory = "{memory}"
 [scheduler]
@@ -35,7 +35,7 @@ use = "prometheus"
 [server]
 listen = {listen}
 """
-DEFAULTS = dict(model=MODEL, name=NAME, memory="64MiB", block_tokens=32, max_batch_tokens=256, max_sequences=32,
+DEFAULTS = dict(model=MODEL, name=NAME, cache="none", memory="64MiB", block_tokens=32, max_batch_tokens=256, max_sequences=32,
                 listen='["tcp://127.0.0.1:0"]', samplers='[[sampler]]\nuse = "standard"')
 FORCE = '[[sampler]]\nuse = "standard"\n[[sampler]]\nuse = "force"'
 

@@ -139,8 +139,12 @@ class FakeBackend {
         continue;
       }
       const auto n = limits_.block_tokens;
-      auto& store = store_[m.group];
-      std::copy_n(store.begin() + static_cast<std::ptrdiff_t>(m.from) * n, n, store.begin() + static_cast<std::ptrdiff_t>(m.to) * n);
+      const bool rows = m.what == MEKIK_WHAT_ROWS;
+      if (rows && (m.from_row + m.n_rows > n || m.to_row + m.n_rows > n)) fault("rows past the end of a block");
+      const auto at = [&](std::int32_t block, std::uint32_t row) {
+        return store_[m.group].begin() + static_cast<std::ptrdiff_t>(block) * n + (rows ? row : 0);
+      };
+      std::copy_n(at(m.from, m.from_row), rows ? m.n_rows : n, at(m.to, m.to_row));
     }
     *ticket = ++ticket_;
     return MEKIK_OK;
