@@ -66,8 +66,8 @@ PrefixIndex::Partial PrefixIndex::partial(std::vector<Node*>& path, const Key& p
   const std::uint64_t before = path.size() * std::uint64_t{runtime_.limits.block_tokens};
   for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
     Node& node = const_cast<Node&>(nodes_.at(at->second));
-    const auto same = static_cast<std::uint32_t>(
-        std::mismatch(next.begin(), next.end(), node.tokens.begin(), node.tokens.end()).first - next.begin());
+    const auto same =
+        static_cast<std::uint32_t>(std::mismatch(next.begin(), next.end(), node.tokens.begin(), node.tokens.end()).first - next.begin());
     if (same <= best.rows) continue;
     path.push_back(&node);
     const bool whole = usable(path, before + same);
