@@ -122,7 +122,7 @@ const std::vector<CoreTable>& core_tables() {
       {"pipeline", nullptr, nullptr, false, rows(kPipeline), "The pipeline as a whole."},
       {"model", nullptr, nullptr, false, rows(kModel), "What is run."},
       {"backend", "backend", "cpu", false, rows(kBackend), "Where it is computed."},
-      {"cache", "cache", "none", false, rows(kCache), "Which blocks of keys and values are kept."},
+      {"cache", "cache", "prefix", false, rows(kCache), "Which blocks of keys and values are kept."},
       {"scheduler", "scheduler", "continuous", false, rows(kScheduler), "Which sequences take part in a step."},
       {"sampler", "sampler", nullptr, true, rows(kPlain), "The links of the chain that turns logits into a token, in order."},
       {"draft", "drafter", nullptr, false, rows(kPlain), "What proposes tokens to verify."},

@@ -95,7 +95,7 @@ struct Override {  // --set key.path=value; the value as TOML, a bare word is a 
 // Reads a pipeline file, what it extends, and the overrides; checks every key. All mistakes are in `diagnostics`.
 std::optional<Pipeline> load_pipeline(const std::string& path, const std::vector<Override>& overrides, Components& components,
                                       Diagnostics& diagnostics);
-// The pipeline that a model file alone means: cpu, cache none, continuous, standard, no sink.
+// The pipeline that a model file alone means: cpu, cache prefix, continuous, standard, no sink.
 std::optional<Pipeline> default_pipeline(const std::string& model_path, const std::vector<Override>& overrides, Components& components,
                                          Diagnostics& diagnostics);
 // The merged pipeline as TOML, each line with a comment that says where its value comes from.

@@ -209,8 +209,8 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
 }
 
 void Loop::match_cache(Sequence& s) {
-  if (!prefixes_.on() || s.scoring() || runtime_.whole) return;
-  const auto next = prefixes_.match(s, now());
+  if (!prefixes_.on() || s.scoring()) return;
+  const auto next = prefixes_.match(s, sequences_, now());
   if (next.rows > 0) copy_rows(s, next);
   telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), s.computed);
 }
@@ -327,9 +327,10 @@ void Loop::publish(bool at_once) {
     if (s->state == SequenceState::waiting || s->state == SequenceState::following) ++stats.waiting;
   }
   for (std::uint32_t g = 0; g < pools_.size(); ++g) {
-    if (g > 0 && pools_[g].free() >= stats.blocks_free) continue;  // the scarcest group
+    const std::uint32_t free = pools_[g].free() + prefixes_.evictable(g, pools_[g]);  // what is only kept can be had at once
+    if (g > 0 && free >= stats.blocks_free) continue;                                 // the scarcest group
     stats.blocks_total = pools_[g].size();
-    stats.blocks_free = pools_[g].free();
+    stats.blocks_free = free;
     stats.blocks_pending = pools_[g].pending();
   }
   if (sequences_.empty()) {

@@ -16,7 +16,8 @@ std::array<std::uint8_t, 32> sha256(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
-PrefixIndex::PrefixIndex(const Runtime& runtime) : runtime_{runtime}, on_{static_cast<bool>(runtime.cache) && !runtime.slots} {
+PrefixIndex::PrefixIndex(const Runtime& runtime)
+    : runtime_{runtime}, on_{static_cast<bool>(runtime.cache) && !runtime.slots && !runtime.whole} {
   std::vector<std::uint8_t> bytes(runtime.plan.layout_id, runtime.plan.layout_id + 32);
   bytes.insert(bytes.end(), runtime.plan.numeric_id, runtime.plan.numeric_id + 32);
   bytes.insert(bytes.end(), runtime.extra_key.begin(), runtime.extra_key.end());
@@ -38,15 +39,15 @@ PrefixIndex::Key PrefixIndex::root_of(const Sequence& s) const {
   return key(root_, halves);
 }
 
-// Whether a sequence can go on after `length` tokens, the last of them in the last node: of windowed groups all that the next token sees
-// must still be there.
-bool PrefixIndex::usable(const std::vector<Node*>& path, std::uint64_t length) const {
+// Whether a sequence can go on after `length` tokens, which the nodes and then `last` hold: of windowed groups all that the next token
+// sees must still be there.
+bool PrefixIndex::usable(const std::vector<Node*>& path, const std::vector<Lease>* last, std::uint64_t length) const {
   const std::uint64_t block = runtime_.limits.block_tokens;
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
     const std::uint64_t window = runtime_.groups[g].window;
     const std::uint64_t from = window == 0 || length + 1 <= window ? 0 : length + 1 - window;
     for (std::uint64_t b = from / block; b * block < length; ++b)
-      if (!path[b]->blocks[g]) return false;
+      if (!(b < path.size() ? path[b]->blocks : *last)[g]) return false;
   }
   return true;
 }
@@ -61,27 +62,40 @@ void PrefixIndex::touch(const Key& key, Node& node, std::uint64_t now_ns) const 
 }
 
 // Of the blocks behind `parent` the one that has most of `next` in front.
-PrefixIndex::Partial PrefixIndex::partial(std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next) const {
-  Partial best;
-  const std::uint64_t before = path.size() * std::uint64_t{runtime_.limits.block_tokens};
-  for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
-    Node& node = const_cast<Node&>(nodes_.at(at->second));
+PrefixIndex::Partial PrefixIndex::partial(const std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next,
+                                          const Sequences& running, std::uint64_t now_ns) {
+  const std::uint32_t block = runtime_.limits.block_tokens;
+  const std::uint64_t before = path.size() * std::uint64_t{block};
+  std::uint32_t rows = 0;
+  const std::vector<Lease>* best = nullptr;
+  std::vector<Lease> filling;
+  const auto consider = [&](std::span<const std::int32_t> tokens, const std::vector<Lease>& blocks) {
     const auto same =
-        static_cast<std::uint32_t>(std::mismatch(next.begin(), next.end(), node.tokens.begin(), node.tokens.end()).first - next.begin());
-    if (same <= best.rows) continue;
-    path.push_back(&node);
-    const bool whole = usable(path, before + same);
-    path.pop_back();
-    if (!whole) continue;
-    best.rows = same;
-    best.blocks.clear();
-    for (const Lease& block : node.blocks) best.blocks.push_back(block.share());
-    node.last_use_ns = std::max(node.last_use_ns, path.empty() ? 0 : path.back()->last_use_ns);
+        static_cast<std::uint32_t>(std::mismatch(next.begin(), next.end(), tokens.begin(), tokens.end()).first - next.begin());
+    if (same <= rows || !usable(path, &blocks, before + same)) return false;
+    rows = same;
+    return true;
+  };
+  Node* found = nullptr;
+  for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
+    Node& node = nodes_.at(at->second);
+    if (consider(node.tokens, node.blocks)) best = &(found = &node)->blocks;
   }
-  return best;
+  for (const auto& s : running) {
+    if (s->state != SequenceState::running || s->keyed_blocks != path.size() || s->computed <= before || s->prefix_key != parent) continue;
+    std::vector<Lease> last;
+    for (const auto& table : s->blocks) last.push_back(table[path.size()].share());
+    if (!consider(std::span{s->tokens}.subspan(before, s->computed - before), last)) continue;
+    filling = std::move(last);
+    best = &filling;
+  }
+  Partial out{rows, {}};
+  for (std::size_t g = 0; best != nullptr && g < best->size(); ++g) out.blocks.push_back((*best)[g].share());
+  if (found != nullptr && best != &filling) found->last_use_ns = now_ns;
+  return out;
 }
 
-PrefixIndex::Partial PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
+PrefixIndex::Partial PrefixIndex::match(Sequence& s, const Sequences& running, std::uint64_t now_ns) {
   if (!on_ || s.scoring()) return {};
   const std::uint32_t block = runtime_.limits.block_tokens;
   const std::size_t most = (s.tokens.size() - 1) / block;
@@ -95,7 +109,7 @@ PrefixIndex::Partial PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
     path.push_back(&found->second);
     keys.push_back(parent);
   }
-  while (!path.empty() && !usable(path, path.size() * std::uint64_t{block})) path.pop_back();
+  while (!path.empty() && !usable(path, nullptr, path.size() * std::uint64_t{block})) path.pop_back();
   const std::size_t n = path.size();
   s.blocks.resize(runtime_.groups.size());
   for (std::size_t b = 0; b < n; ++b) {
@@ -106,7 +120,7 @@ PrefixIndex::Partial PrefixIndex::match(Sequence& s, std::uint64_t now_ns) {
   s.keyed_blocks = static_cast<std::uint32_t>(n);
   s.prefix_key = keys[n];
   const std::size_t left = s.tokens.size() - 1 - s.computed;
-  return partial(path, keys[n], std::span{s.tokens}.subspan(s.computed, std::min<std::size_t>(left, block)));
+  return partial(path, keys[n], std::span{s.tokens}.subspan(s.computed, std::min<std::size_t>(left, block)), running, now_ns);
 }
 
 void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
@@ -117,23 +131,44 @@ void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
     const Key parent = s.prefix_key;
     const auto tokens = std::span{s.tokens}.subspan(std::size_t{s.keyed_blocks} * block, block);
     s.prefix_key = key(parent, tokens);
-    // Behind a block that has been dropped nothing can be found; and children must be counted by the parent that they have.
-    const auto up = nodes_.find(parent);
-    if (s.keyed_blocks > 0 && up == nodes_.end()) continue;
-    auto [at, fresh] = nodes_.try_emplace(s.prefix_key);
-    auto& node = at->second;
-    if (fresh) {
-      node.parent = parent;
-      node.tokens.assign(tokens.begin(), tokens.end());
-      node.last_use_ns = now_ns;
-      node.blocks.resize(runtime_.groups.size());
-      if (up != nodes_.end()) ++up->second.children;
-      children_.emplace(parent, s.prefix_key);
-    }
+    Node* node = s.keyed_blocks == 0 || nodes_.count(parent) != 0 ? add(s.prefix_key, parent, tokens, now_ns) : nullptr;
+    if (node == nullptr) continue;  // behind a block that has been dropped nothing can be found
     // A node that lost the block of a windowed group gets it back from whoever computed it again.
-    for (std::size_t g = 0; g < node.blocks.size(); ++g)
-      if (!node.blocks[g] && s.blocks[g][s.keyed_blocks]) node.blocks[g] = s.blocks[g][s.keyed_blocks].share();
+    for (std::size_t g = 0; g < node->blocks.size(); ++g)
+      if (!node->blocks[g] && s.blocks[g][s.keyed_blocks]) node->blocks[g] = s.blocks[g][s.keyed_blocks].share();
   }
+}
+
+void PrefixIndex::insert_tail(Sequence& s, std::uint64_t now_ns) {
+  const std::uint32_t begin = s.keyed_blocks * runtime_.limits.block_tokens;
+  if (!on_ || s.computed <= begin || (s.keyed_blocks > 0 && nodes_.count(s.prefix_key) == 0)) return;
+  const auto tokens = std::span{s.tokens}.subspan(begin, s.computed - begin);
+  for (auto [at, end] = children_.equal_range(s.prefix_key); at != end; ++at) {
+    const Node& other = nodes_.at(at->second);
+    if (other.tokens.size() >= tokens.size() && std::equal(tokens.begin(), tokens.end(), other.tokens.begin())) return;  // known
+  }
+  Node* node = add(key(s.prefix_key, tokens), s.prefix_key, tokens, now_ns);
+  for (std::size_t g = 0; g < node->blocks.size(); ++g) node->blocks[g] = s.blocks[g][s.keyed_blocks].share();
+}
+
+// The node of a block, new or known. `parent` is a node, or the root of the sequence.
+PrefixIndex::Node* PrefixIndex::add(const Key& key, const Key& parent, std::span<const std::int32_t> tokens, std::uint64_t now_ns) {
+  auto [at, fresh] = nodes_.try_emplace(key);
+  Node& node = at->second;
+  if (!fresh) return &node;
+  node.parent = parent;
+  node.tokens.assign(tokens.begin(), tokens.end());
+  node.last_use_ns = now_ns;
+  node.blocks.resize(runtime_.groups.size());
+  if (const auto up = nodes_.find(parent); up != nodes_.end()) ++up->second.children;
+  children_.emplace(parent, key);
+  // What ended inside of this block before is in it.
+  for (auto [child, end] = children_.equal_range(parent); child != end;) {
+    const auto other = nodes_.find((child++)->second);
+    const std::vector<std::int32_t>& less = other->second.tokens;
+    if (less.size() < tokens.size() && std::equal(less.begin(), less.end(), tokens.begin())) erase(other);
+  }
+  return &node;
 }
 
 // Asks the cache for victims among the nodes without children until `bytes` are free (0: those that it does not want at all). With

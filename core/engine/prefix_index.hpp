@@ -13,11 +13,13 @@
 
 namespace mekik::engine {
 
-// Full blocks are immutable, so that any sequence with the same tokens before and in a block may share it. A node is one full block of
-// every group (in a windowed group possibly none: it was behind the window when the node was made). [engine thread]
+// Full blocks are immutable, so that any sequence with the same tokens before and in a block may share it. A node is one block of every
+// group (in a windowed group possibly none: it was behind the window when the node was made). The last block of a sequence that ended is
+// a node, too: it is not full, so its rows are copied and not shared, and it has no children. [engine thread]
 class PrefixIndex {
  public:
-  // Off (nothing is ever kept or found) without a cache or with recurrent states, which blocks do not hold.
+  // Off (nothing is ever kept or found) without a cache, with recurrent states, which blocks do not hold, and where sequences come in one
+  // step.
   explicit PrefixIndex(const Runtime& runtime);
   bool on() const { return on_; }
 
@@ -26,11 +28,15 @@ class PrefixIndex {
     std::uint32_t rows = 0;
     std::vector<Lease> blocks;
   };
+  using Sequences = std::vector<std::unique_ptr<Sequence>>;
   // Gives a sequence that holds nothing the stored blocks of its longest known beginning, without its last token, whose logits are needed:
-  // whole blocks are shared, `computed` and `blocks` of the sequence are set. Returns what of the next block is known.
-  Partial match(Sequence& s, std::uint64_t now_ns);
+  // whole blocks are shared, `computed` and `blocks` of the sequence are set. Returns what of the next block is known, by the index or by
+  // a sequence that is filling it.
+  Partial match(Sequence& s, const Sequences& running, std::uint64_t now_ns);
   // Keeps what a sequence has newly filled.
   void insert(Sequence& s, std::uint64_t now_ns);
+  // The sequence ends: keeps its last block, too, which is not full.
+  void insert_tail(Sequence& s, std::uint64_t now_ns);
   // After sequences let go of blocks: what the cache does not want to keep without need goes.
   void settle();
   // Gives up what nobody else holds until at least one block of `group` is let go of. False: there is none.
@@ -55,8 +61,10 @@ class PrefixIndex {
   using Nodes = std::map<Key, Node>;
   Key root_of(const Sequence& s) const;
   Key key(const Key& parent, std::span<const std::int32_t> tokens) const;
-  bool usable(const std::vector<Node*>& path, std::uint64_t length) const;
-  Partial partial(std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next) const;
+  bool usable(const std::vector<Node*>& path, const std::vector<Lease>* last, std::uint64_t length) const;
+  Partial partial(const std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next, const Sequences& running,
+                  std::uint64_t now_ns);
+  Node* add(const Key& key, const Key& parent, std::span<const std::int32_t> tokens, std::uint64_t now_ns);
   void touch(const Key& key, Node& node, std::uint64_t now_ns) const;
   std::uint32_t drop(std::uint64_t bytes, const std::vector<Pool>* pools);
   bool drop_windowed(std::uint32_t group, const Pool& pool);

@@ -44,7 +44,7 @@ def a_conversation():
     body = {"model": "smol", "messages": messages, "temperature": 0, "max_tokens": 20}
     second = kept.post("/v1/chat/completions", body)
     known = second["usage"]["prompt_tokens_details"]["cached_tokens"]
-    assert known >= first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"] - 4, (known, first["usage"])
+    assert known >= first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"] - 1, (known, first["usage"])
     assert second["choices"][0]["message"]["content"] == plain.post("/v1/chat/completions", body)["choices"][0]["message"]["content"]
 
 
@@ -56,10 +56,10 @@ def while_the_owner_runs():
     try:
         for _ in range(200):
             text, known = ask(kept, prompt + [5, 6, 7])
-            if known:
+            if known >= 400:
                 break
         assert owner.is_alive(), "the owner ended before it was looked at"
-        assert known >= 384, known
+        assert 400 <= known < 403, known
     finally:
         owner.join()
     assert text == ask(plain, prompt + [5, 6, 7])[0]

@@ -52,7 +52,7 @@ TEST_CASE_METHOD(Fixture, "A model path alone: cpu, none, continuous, standard, 
   CHECK(pipeline->model.dense == "f32");
   CHECK(pipeline->backend.name == "cpu");
   CHECK(pipeline->backend.kind == "backend");
-  CHECK(pipeline->cache.name == "none");
+  CHECK(pipeline->cache.name == "prefix");
   CHECK(pipeline->scheduler.name == "continuous");
   REQUIRE(pipeline->samplers.size() == 1);
   CHECK(pipeline->samplers[0].name == "standard");

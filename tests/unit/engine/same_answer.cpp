@@ -215,3 +215,44 @@ TEST_CASE("a tenant does not see what another one's prompts left in the cache") 
   bench.run();
   CHECK(bench.answer(*same).usage.cached_tokens == 19);
 }
+
+TEST_CASE("the last block of an answer is known to who goes on from it, and to who comes while it is filled") {
+  Setup setup;
+  setup.keeping_cache = true;
+  setup.block_tokens = 16;
+  setup.windows = {0, 24};
+  setup.blocks = {60, 60};
+  for (const std::size_t length : {3u, 16u, 21u, 43u}) {
+    CAPTURE(length);
+    Bench bench{setup};
+    const auto request = request_of(prompt_of(length, 31), 9);
+    const auto first = bench.submit(request);
+    bench.run();
+    auto next = request;
+    next.prompt.insert(next.prompt.end(), bench.answer(*first).tokens.begin(), bench.answer(*first).tokens.end());
+    next.prompt.push_back(5);
+    const auto second = bench.submit(next);
+    bench.run();
+    // The answer's last token was never an input.
+    CHECK(bench.answer(*second).usage.cached_tokens == length + 8);
+    CHECK(bench.answer(*second).tokens == alone(next, setup)[0].tokens);
+    auto other = next;
+    other.prompt[length + 3] = (other.prompt[length + 3] + 1) % 64;  // differs inside of the answer
+    const auto third = bench.submit(other);
+    bench.run();
+    CHECK(bench.answer(*third).usage.cached_tokens == length + 3);
+    CHECK(bench.answer(*third).tokens == alone(other, setup)[0].tokens);
+  }
+  Bench bench{setup};
+  const auto request = request_of(prompt_of(21, 32), 40);
+  const auto owner = bench.submit(request);
+  for (int i = 0; i < 5; ++i) bench.step();
+  auto beside = request;
+  beside.prompt.push_back(7);
+  const auto guest = bench.submit(beside);
+  bench.run();
+  CHECK(bench.answer(*guest).usage.cached_tokens == 21);
+  CHECK(bench.answer(*guest).tokens == alone(beside, setup)[0].tokens);
+  CHECK(bench.answer(*owner).tokens == alone(request, setup)[0].tokens);
+  CHECK(bench.loop->stats().blocks_leaked == 0);
+}
