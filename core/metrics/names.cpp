@@ -18,7 +18,8 @@ const Definition kRequestsRunning{
     "mekik_num_requests_running", MEKIK_SAMPLE_GAUGE, "Sequences that hold blocks and take part in steps.", {}};
 const Definition kRequestsWaiting{"mekik_num_requests_waiting", MEKIK_SAMPLE_GAUGE, "Sequences that wait for their first step.", {}};
 const Definition kBlocksTotal{"mekik_kv_blocks", MEKIK_SAMPLE_GAUGE, "KV blocks of the scarcest group.", {}};
-const Definition kBlocksFree{"mekik_kv_blocks_free", MEKIK_SAMPLE_GAUGE, "KV blocks that can be had at once: free, or held by the cache alone.", {}};
+const Definition kBlocksFree{
+    "mekik_kv_blocks_free", MEKIK_SAMPLE_GAUGE, "KV blocks that can be had at once: free, or held by the cache alone.", {}};
 const Definition kPromptTokens{"mekik_prompt_tokens_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens of accepted requests.", {}};
 const Definition kGeneratedTokens{"mekik_generation_tokens_total", MEKIK_SAMPLE_COUNTER, "Tokens made.", {}};
 const Definition kCachedTokens{"mekik_prefix_cache_hits_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens whose state came from the cache.", {}};
