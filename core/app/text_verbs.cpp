@@ -10,6 +10,7 @@
 #include "app/verbs.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "text/answer/history.hpp"
 #include "text/token_view.hpp"
 
 namespace mekik::app {
@@ -107,6 +108,13 @@ int run_template(const Arguments& arguments) {
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const std::string named = arguments.has("template") ? arguments.text("template") : file->meta().path;
   const text::ChatTemplate compiled = template_of(arguments, *file, named);
+  const text::CallHistory history = session.answer_format(compiled).history;
+  std::vector<text::HiddenCalls> hidden;
+  if (!compiled.needs().shows_calls && !history.calls.empty()) {
+    auto calls = text::hide_calls(history, messages.as_array());
+    if (!calls) throw failed(std::move(calls.status()).in(arguments.text("messages")));
+    hidden = std::move(*calls);
+  }
   auto normalised = text::normalise_messages(messages.as_array(), compiled.needs());
   if (!normalised) throw failed(std::move(normalised.status()).in(arguments.text("messages")));
   json::object context{{"messages", *normalised}, {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
@@ -119,8 +127,10 @@ int run_template(const Arguments& arguments) {
   const auto tokenizer = tokenizer_of(*file);
   if (tokenizer->bos() >= 0) context["bos_token"] = tokenizer->token(tokenizer->bos());
   if (tokenizer->eos() >= 0) context["eos_token"] = tokenizer->token(tokenizer->eos());
-  const auto rendered = compiled.render(context);
+  auto rendered = compiled.render(context);
   if (!rendered) throw in_template(named, rendered.status());
+  if (!hidden.empty()) rendered = text::show_calls(hidden, *rendered);
+  if (!rendered) throw failed(rendered.status());
   const std::string prompt = text::plain_text(*rendered);
   std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   return kSuccess;

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "server/openai/prepare.hpp"
+#include "text/answer/history.hpp"
 
 namespace mekik::server::openai {
 
@@ -181,7 +182,10 @@ MaybeError check_shown(const ChatFields& chat, const Served& served, const json:
     return parts.ok() && text::plain_text(*parts) == shown;
   };
   if (has_member(messages, "tool_calls") && same(chat, without_member(messages, "tool_calls")))
-    return bad_field("messages", "the chat template of this model does not show the calls in tool_calls");
+    return bad_field("messages",
+                     "the chat template of this model does not show the calls in tool_calls, and it is not known how the model writes "
+                     "them; send each of "
+                     "these messages with the call in its content, as the model wrote it");
   if (chat.tools != nullptr) {
     ChatFields bare = chat;
     bare.tools = nullptr;
@@ -217,13 +221,22 @@ MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector
                        text::AnswerStart* start) {
   if (MaybeError error = check_template(chat, served)) return error;
   const text::TemplateNeeds& needs = served.chat_template->needs();
-  auto messages = text::normalise_messages(with_system(*chat.messages, needs.developer), needs);
+  json::array given = with_system(*chat.messages, needs.developer);
+  std::vector<text::HiddenCalls> hidden;
+  if (!needs.shows_calls && served.format != nullptr && !served.format->history.calls.empty()) {
+    auto calls = text::hide_calls(served.format->history, given);
+    if (!calls.ok()) return bad_field("messages", calls.status().text);
+    hidden = std::move(*calls);
+  }
+  auto messages = text::normalise_messages(given, needs);
   if (!messages.ok()) return bad_field("messages", messages.status().text);
-  const auto parts = served.chat_template->render(template_context(chat, served, *messages));
+  auto parts = served.chat_template->render(template_context(chat, served, *messages));
   if (!parts.ok()) return bad_field("messages", "the model's chat template refused the messages: " + parts.status().text);
   const std::string shown = text::plain_text(*parts);
   if (MaybeError error = check_shown(chat, served, *messages, shown, warnings)) return error;
-  if (MaybeError error = check_length(served, shown.size())) return error;
+  if (!hidden.empty()) parts = text::show_calls(hidden, *parts);
+  if (!parts.ok()) return bad_field("messages", parts.status().text);
+  if (MaybeError error = check_length(served, text::plain_text(*parts).size())) return error;
   if (start != nullptr && served.format != nullptr) *start = text::answer_start(*served.format, *parts);
   tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
   if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");

@@ -44,12 +44,21 @@ struct AnswerPart {
   std::string quote;              // of texts in {dict}
 };
 
+// How the calls of an earlier answer are written where the template does not. Slots of a call: {name}, {id}, {arguments} as JSON, {json}
+// with both, {python} as f(a=1).
+struct CallHistory {
+  std::string calls;  // around all of them: "<|tool_call_start|>[{calls}]<|tool_call_end|>"; empty: it is not known
+  std::string call, between;
+};
+inline constexpr std::string_view kHistorySlots[] = {"{calls}", "{name}", "{id}", "{arguments}", "{json}", "{python}"};
+
 struct AnswerFormat {
   std::string name;                // for people: where it comes from
   std::vector<AnswerPart> parts;   // the first one that fits at a place is taken
   std::vector<std::string> turns;  // texts between two parts of one answer; they are dropped
   std::vector<std::string> marks;  // a template has this format when all of these are in its text
-  bool short_ids = false;          // ids of calls must be 9 letters and digits, or the template refuses them
+  CallHistory history;
+  bool short_ids = false;  // ids of calls must be 9 letters and digits, or the template refuses them
 
   bool has(PartKind kind) const;
   bool calls() const { return has(PartKind::call); }

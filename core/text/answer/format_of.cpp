@@ -76,6 +76,7 @@ AnswerFormat joined(const AnswerFormat& texts, const AnswerFormat* calls) {
   std::erase_if(out.parts, [](const AnswerPart& part) { return part.kind == PartKind::call || part.kind == PartKind::section; });
   if (calls == nullptr) return out;
   out.name = texts.name == calls->name ? texts.name : calls->name + ", " + texts.name;
+  out.history = calls->history;
   for (const AnswerPart& part : calls->parts)
     if (part.kind == PartKind::call || part.kind == PartKind::section) out.parts.push_back(part);
   for (const std::string& turn : calls->turns)

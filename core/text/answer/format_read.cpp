@@ -19,7 +19,7 @@ class Reader {
 
   AnswerFormat format(const Value& page) {
     AnswerFormat out;
-    known_keys(page, {"format", "part"});
+    known_keys(page, {"format", "part", "history"});
     if (const Value* table = page.find("format"); table != nullptr && table->kind == Kind::table) {
       known_keys(*table, {"name", "marks", "turns"});
       if (const Value* name = table->find("name")) out.name = text(*name);
@@ -27,6 +27,7 @@ class Reader {
       if (const Value* turns = table->find("turns")) out.turns = texts(*turns);
     }
     if (out.name.empty()) diagnostics_.error(page.origin, "a format needs [format] with a name");
+    if (const Value* table = page.find("history")) out.history = history(*table);
     const Value* parts = page.find("part");
     if (parts == nullptr || parts->kind != Kind::list) diagnostics_.error(page.origin, "a format needs a [[part]]");
     else
@@ -62,6 +63,19 @@ class Reader {
     auto parsed = parse_pattern(text(value));
     if (!parsed) diagnostics_.error(value.origin, parsed.status().text);
     return parsed ? std::move(*parsed) : Pattern{};
+  }
+
+  CallHistory history(const Value& table) {
+    CallHistory out;
+    if (!is(table, Kind::table)) return out;
+    known_keys(table, {"calls", "call", "between"});
+    for (const auto& [key, to] : {std::pair{"calls", &out.calls}, {"call", &out.call}, {"between", &out.between}})
+      if (const Value* value = table.find(key)) *to = text(*value);
+    const bool whole = out.calls.find("{calls}") != std::string::npos;
+    const bool named = std::any_of(std::begin(kHistorySlots) + 1, std::end(kHistorySlots),
+                                   [&](std::string_view slot) { return slot != "{id}" && out.call.find(slot) != std::string::npos; });
+    if (!whole || !named) diagnostics_.error(table.origin, "[history] needs calls with {calls} in it, and a call that says its name");
+    return out;
   }
 
   AnswerPart part(const Value& table) {
