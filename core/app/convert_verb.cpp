@@ -1,4 +1,5 @@
 // convert: a model of one format written in another.
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -12,6 +13,8 @@ namespace mekik::app {
 
 namespace {
 
+volatile std::sig_atomic_t stopped = 0;
+
 int run_convert(const Arguments& arguments) {
   Session session;
   convert::Request request;
@@ -20,6 +23,8 @@ int run_convert(const Arguments& arguments) {
   request.type = arguments.maybe_text("type").value_or("");
   request.out = arguments.text("output");
   if (const auto size = whole_number(arguments, "max-shard-mib", 1, std::uint64_t{1} << 30)) request.shard_bytes = *size << 20;
+  request.stopped = [] { return stopped != 0; };
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stopped = 1; });
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const convert::Report report = need(convert::convert(session.registry(), session.pages_of_file(), *file, request));
   if (arguments.flag("json")) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "convert/gguf_writer.hpp"
+#include "convert/place.hpp"
 #include "convert/tokenizer.hpp"
 #include "convert/types.hpp"
 #include "convert/values.hpp"
@@ -40,13 +42,9 @@ class Conversion {
       : registry_{registry}, file_{file}, request_{request}, transcript_{std::move(transcript)}, gguf_{request.to == "gguf"} {}
 
   Status choose_types();
-  // Removes what was begun; what somebody else put there stays.
-  void remove() const {
-    std::error_code error;
-    if (begun_) fs::remove_all(request_.out, error);
-  }
-  Status write_gguf();
-  Status write_folder();
+  // Under this name, which is not yet the one that was asked for.
+  Status write_gguf(const fs::path& path);
+  Status write_folder(const fs::path& folder);
   Report report;
 
  private:
@@ -60,7 +58,8 @@ class Conversion {
   Result<GgufKeys> keys();
   Status write_values(Values& values, const Chosen& chosen, OutFile& out);
   Status write_shard(Values& values, const std::vector<Chosen>& chosen, const fs::path& path);
-  Status write_texts();
+  Status write_texts(const fs::path& folder);
+  Status write_parts(Values& values, const std::vector<Chosen>& chosen, const fs::path& folder);
 
   plugin::Registry& registry_;
   const weights::ModelFile& file_;
@@ -70,7 +69,6 @@ class Conversion {
   std::map<std::string, Encoder> encoders_;
   std::vector<Chosen> chosen_;
   const Type* main_ = nullptr;  // of most bytes
-  bool begun_ = false;
 };
 
 Result<const Encoder*> Conversion::encoder(const Type& type) {
@@ -87,8 +85,8 @@ const Type& Conversion::own_type(const Transcript::Tensor& tensor) const {
     const program::WeightRecipe& recipe = transcript_.program.weights[part.weight];
     const std::uint32_t source = !recipe.rows.empty() ? recipe.rows[0].source : recipe.parts[0].source;
     const program::TensorInfo& info = file_.meta().tensors[source];
-    const bool plain =
-        info.scheme.empty() && (info.num == MEKIK_F16 || info.num == MEKIK_BF16) && recipe.value.empty() && part.undo.empty();
+    const bool plain = info.scheme.empty() && (info.num == MEKIK_F16 || info.num == MEKIK_BF16) && recipe.value.empty() &&
+                       part.undo.empty() && part.factors.empty();
     if (!plain || (num != 0 && num != info.num)) return type_of(MEKIK_F32);
     num = info.num;
   }
@@ -132,6 +130,7 @@ Status Conversion::write_values(Values& values, const Chosen& chosen, OutFile& o
   std::vector<std::uint8_t> encoded(std::min(panel, rows) * chosen.encoder->row_bytes(columns));
   for (std::uint64_t row = 0; row < rows; row += panel) {
     const std::uint64_t count = std::min(panel, rows - row);
+    if (request_.stopped && request_.stopped()) return fail(Code::cancelled, "stopped; nothing was written");
     MEKIK_CHECK_OK(values.rows(*chosen.tensor, row, count, decoded.data()).in("tensor " + mekik::quoted(chosen.tensor->name)));
     MEKIK_CHECK_OK(chosen.encoder->encode(decoded.data(), count, columns, encoded.data()));
     MEKIK_CHECK_OK(out.write(encoded.data(), count * chosen.encoder->row_bytes(columns)));
@@ -157,15 +156,14 @@ Result<GgufKeys> Conversion::keys() {
   return out;
 }
 
-Status Conversion::write_gguf() {
+Status Conversion::write_gguf(const fs::path& path) {
   MEKIK_TRY(head, keys());
   std::vector<GgufTensor> tensors;
   for (const Chosen& chosen : chosen_)
     tensors.push_back({chosen.tensor->name, chosen.tensor->shape, chosen.encoder->type().number, chosen.bytes});
   MEKIK_TRY(store, weights::Store::open(registry_, file_, transcript_.program, "f32"));
   Values values{transcript_, *store};
-  MEKIK_TRY(out, OutFile::create(request_.out));
-  begun_ = true;
+  MEKIK_TRY(out, OutFile::create(path));
   MEKIK_CHECK_OK(write_gguf_head(out, head, tensors));
   for (const Chosen& chosen : chosen_) {
     MEKIK_CHECK_OK(write_values(values, chosen, out));
@@ -178,9 +176,10 @@ Status Conversion::write_shard(Values& values, const std::vector<Chosen>& chosen
   json::object header{{"__metadata__", json::object{{"format", "pt"}}}};
   std::uint64_t at = 0;
   for (const Chosen& one : chosen) {
-    header[one.tensor->name] = json::object{{"dtype", one.encoder->type().dtype},
-                                            {"shape", json::array(one.tensor->shape.begin(), one.tensor->shape.end())},
-                                            {"data_offsets", json::array{at, at + one.bytes}}};
+    header[fs::path{one.tensor->name}.filename().string()] =
+        json::object{{"dtype", one.encoder->type().dtype},
+                     {"shape", json::array(one.tensor->shape.begin(), one.tensor->shape.end())},
+                     {"data_offsets", json::array{at, at + one.bytes}}};
     at += one.bytes;
   }
   std::string text = json::serialize(header);
@@ -194,13 +193,24 @@ Status Conversion::write_shard(Values& values, const std::vector<Chosen>& chosen
   return out.close();
 }
 
+// The parts of a sentence-transformers model by their folders: "1_Pooling" is a Pooling.
+json::array modules(const std::set<std::string>& parts) {
+  json::array out{json::object{{"idx", 0}, {"name", "0"}, {"path", ""}, {"type", "sentence_transformers.models.Transformer"}}};
+  for (const std::string& part : parts)
+    out.push_back(json::object{{"idx", out.size()},
+                               {"name", std::to_string(out.size())},
+                               {"path", part},
+                               {"type", "sentence_transformers.models." + part.substr(part.find('_') + 1)}});
+  return out;
+}
+
 Status write_text(const fs::path& path, const std::string& text) {
   MEKIK_TRY(out, OutFile::create(path));
   MEKIK_CHECK_OK(out.write(text.data(), text.size()));
   return out.close();
 }
 
-Status Conversion::write_texts() {
+Status Conversion::write_texts(const fs::path& folder) {
   json::object config = transcript_.config;
   config["torch_dtype"] = main_->num == MEKIK_F16 ? "float16" : main_->num == MEKIK_BF16 ? "bfloat16" : "float32";
   MEKIK_TRY(tokenizer, file_.tokenizer());
@@ -210,19 +220,38 @@ Status Conversion::write_texts() {
   if (const auto source = file_.chat_template()) files["chat_template.jinja"] = *source;
   else if (source.status().code != Code::invalid) return source.status();
   files["config.json"] = indented(config) + "\n";
-  for (const auto& [name, text] : files) MEKIK_CHECK_OK(write_text(request_.out / name, text));
+  std::set<std::string> parts;
+  for (const auto& [name, values] : transcript_.files) {
+    files[name] = indented(values) + "\n";
+    parts.insert(fs::path{name}.parent_path().string());
+  }
+  if (!parts.empty()) files["modules.json"] = indented(modules(parts)) + "\n";
+  for (const std::string& part : parts) fs::create_directories(folder / part);
+  for (const auto& [name, text] : files) MEKIK_CHECK_OK(write_text(folder / name, text));
   return {};
 }
 
-Status Conversion::write_folder() {
-  std::error_code error;
-  fs::create_directories(request_.out, error);
-  if (error) return fail(Code::io, request_.out.string() + ": cannot be made: " + error.message());
-  begun_ = true;
-  MEKIK_CHECK_OK(write_texts());
+// Tensors of folders of their own: "2_Dense/linear.weight" is linear.weight of 2_Dense/model.safetensors.
+Status Conversion::write_parts(Values& values, const std::vector<Chosen>& chosen, const fs::path& folder) {
+  std::map<fs::path, std::vector<Chosen>> parts;
+  for (const Chosen& one : chosen) parts[fs::path{one.tensor->name}.parent_path()].push_back(one);
+  for (const auto& [part, own] : parts) {
+    fs::create_directories(folder / part);
+    MEKIK_CHECK_OK(write_shard(values, own, folder / part / "model.safetensors"));
+  }
+  return {};
+}
+
+Status Conversion::write_folder(const fs::path& folder) {
+  MEKIK_CHECK_OK(write_texts(folder));
   std::vector<std::vector<Chosen>> shards(1);
   std::uint64_t in_shard = 0;
+  std::vector<Chosen> apart;
   for (const Chosen& chosen : chosen_) {
+    if (chosen.tensor->name.find('/') != std::string::npos) {
+      apart.push_back(chosen);
+      continue;
+    }
     if (in_shard > 0 && in_shard + chosen.bytes > request_.shard_bytes) {
       shards.emplace_back();
       in_shard = 0;
@@ -232,16 +261,17 @@ Status Conversion::write_folder() {
   }
   MEKIK_TRY(store, weights::Store::open(registry_, file_, transcript_.program, "f32"));
   Values values{transcript_, *store};
-  if (shards.size() == 1) return write_shard(values, shards[0], request_.out / "model.safetensors");
+  MEKIK_CHECK_OK(write_parts(values, apart, folder));
+  if (shards.size() == 1) return write_shard(values, shards[0], folder / "model.safetensors");
   json::object map;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     char name[64];
     std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
     for (const Chosen& chosen : shards[i]) map[chosen.tensor->name] = name;
-    MEKIK_CHECK_OK(write_shard(values, shards[i], request_.out / name));
+    MEKIK_CHECK_OK(write_shard(values, shards[i], folder / name));
   }
   const json::object index{{"metadata", json::object{{"total_size", report.bytes}}}, {"weight_map", map}};
-  return write_text(request_.out / "model.safetensors.index.json", indented(index) + "\n");
+  return write_text(folder / "model.safetensors.index.json", indented(index) + "\n");
 }
 
 }  // namespace
@@ -259,18 +289,14 @@ Result<Report> convert(plugin::Registry& registry, const program::Pages& pages, 
     return values;
   };
   MEKIK_TRY(transcript, pages.transcribe(file.meta(), format, read));
-  for (const Transcript::Tensor& tensor : transcript.tensors)
-    if (format == "hf" && tensor.name.find('/') != std::string::npos)
-      return unsupported(file.meta().path + ": tensor " + mekik::quoted(tensor.name) +
-                         " would lie in a folder of its own, which is not written");
   const std::vector<std::string> notes = transcript.notes;
   Conversion conversion{registry, file, request, std::move(transcript)};
   conversion.report.notes = notes;
   MEKIK_CHECK_OK(conversion.choose_types());
-  Status done = format == "gguf" ? conversion.write_gguf() : conversion.write_folder();
-  if (done.ok()) return std::move(conversion.report);
-  conversion.remove();
-  return done;
+  MEKIK_TRY(place, Place::begin(request.out, format == "hf"));
+  MEKIK_CHECK_OK(format == "gguf" ? conversion.write_gguf(place.path()) : conversion.write_folder(place.path()));
+  MEKIK_CHECK_OK(place.finish());
+  return std::move(conversion.report);
 }
 
 }  // namespace mekik::convert

@@ -11,7 +11,7 @@ namespace mekik::convert {
 
 namespace {
 
-enum Type : std::uint32_t { kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kText = 8, kArray = 9 };
+enum Type : std::uint32_t { kU8 = 0, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kText = 8, kArray = 9 };
 
 template <class T>
 void append(std::string& out, T value) {
@@ -68,6 +68,12 @@ void GgufKeys::floats(std::string_view key, const std::vector<float>& values) {
   append<std::uint32_t>(bytes_, kF32);
   append<std::uint64_t>(bytes_, values.size());
   for (const float value : values) append(bytes_, value);
+}
+void GgufKeys::u8s(std::string_view key, std::string_view bytes) {
+  begin(key, kArray);
+  append<std::uint32_t>(bytes_, kU8);
+  append<std::uint64_t>(bytes_, bytes.size());
+  bytes_ += bytes;
 }
 void GgufKeys::integers(std::string_view key, const std::vector<std::int32_t>& values) {
   begin(key, kArray);

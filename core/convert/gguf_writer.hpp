@@ -22,6 +22,7 @@ class GgufKeys {
   void boolean(std::string_view key, bool value);
   void texts(std::string_view key, const std::vector<std::string>& values);
   void floats(std::string_view key, const std::vector<float>& values);
+  void u8s(std::string_view key, std::string_view bytes);
   void integers(std::string_view key, const std::vector<std::int32_t>& values);
   // A constant of a page. Whole numbers become u32 (i32 where negative), but those of a key that holds reals in every file.
   Status json(std::string_view key, const json::value& value);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "convert/sentencepiece.hpp"
@@ -169,16 +170,87 @@ void sentencepiece(const Ggml& ggml, const Tokens& tokens, std::map<std::string,
   files["tokenizer.model"] = write_sentencepiece(model);
 }
 
+std::vector<float> scores_of(const Ggml& ggml, std::size_t count) {
+  const json::array* scores = ggml.list("scores");
+  std::vector<float> out(count, 0.0f);
+  for (std::size_t i = 0; i < count && scores != nullptr && i < scores->size(); ++i)
+    if ((*scores)[i].is_number()) out[i] = (*scores)[i].to_number<float>();
+  return out;
+}
+
+std::string base64(const json::array& bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j)
+      bits = bits << 8 | (i + j < bytes.size() ? static_cast<std::uint32_t>(bytes[i + j].to_number<int>()) & 255u : 0u);
+    for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
+  }
+  return out;
+}
+
+// Unigram: what SentencePiece does with spaces, as steps of tokenizer.json.
+void unigram(const Ggml& ggml, const Tokens& tokens, bool add_bos, bool add_eos, std::map<std::string, std::string>& files) {
+  json::array steps, pieces;
+  if (const json::array* map = ggml.list("precompiled_charsmap"); map != nullptr && !map->empty())
+    steps.push_back(json::object{{"type", "Precompiled"}, {"precompiled_charsmap", base64(*map)}});
+  if (ggml.flag("remove_extra_whitespaces", false)) {
+    steps.push_back(json::object{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
+    steps.push_back(json::object{{"type", "Replace"}, {"pattern", json::object{{"Regex", " {2,}"}}}, {"content", " "}});
+  }
+  const std::vector<float> scores = scores_of(ggml, tokens.texts.size());
+  std::int64_t unknown = ggml.id("unknown_token_id");
+  bool bytes = false;
+  for (std::size_t i = 0; i < tokens.texts.size(); ++i) {
+    if (unknown < 0 && tokens.types[i] == kUnknown) unknown = static_cast<std::int64_t>(i);
+    bytes = bytes || tokens.types[i] == kByte;
+    pieces.push_back(json::array{json::value(tokens.types[i] == kUserDefined ? with_marks(tokens.texts[i]) : tokens.texts[i]),
+                                 static_cast<double>(scores[i])});
+  }
+  const json::object space{{"type", "Metaspace"},
+                           {"replacement", "\xE2\x96\x81"},
+                           {"prepend_scheme", ggml.flag("add_space_prefix", true) ? "always" : "never"},
+                           {"split", true}};
+  json::value model = json::object{{"type", "Unigram"}, {"vocab", std::move(pieces)}, {"byte_fallback", bytes}};
+  if (unknown >= 0) model.as_object()["unk_id"] = unknown;
+  json::value post = post_processor(ggml, tokens, add_bos, add_eos);
+  if (json::find(post, "single") == nullptr) post = nullptr;
+  const json::object file{
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", added_tokens(tokens)},
+      {"normalizer", steps.empty() ? json::value() : json::value(json::object{{"type", "Sequence"}, {"normalizers", std::move(steps)}})},
+      {"pre_tokenizer", space},
+      {"post_processor", std::move(post)},
+      {"decoder", space},
+      {"model", std::move(model)}};
+  files["tokenizer.json"] = json::serialize(file) + "\n";
+}
+
+// WordPiece: one word or piece of a word a line, pieces with ## in front.
+void wordpiece(const Tokens& tokens, std::map<std::string, std::string>& files) {
+  constexpr std::string_view kSign = "\xE2\x96\x81";
+  std::string text;
+  for (const std::string& token : tokens.texts) {
+    const bool bracketed = token.starts_with('[') && token.ends_with(']');
+    text += (token.starts_with(kSign) ? token.substr(kSign.size()) : bracketed ? token : "##" + token) + "\n";
+  }
+  files["vocab.txt"] = text;
+}
+
 constexpr std::pair<const char*, const char*> kSpecial[] = {
     {"bos", "bos_token_id"},     {"eos", "eos_token_id"}, {"unk", "unknown_token_id"}, {"sep", "seperator_token_id"},
     {"pad", "padding_token_id"}, {"cls", "cls_token_id"}, {"mask", "mask_token_id"}};
 
-std::string tokenizer_config(const Ggml& ggml, const Tokens& tokens, const char* tokenizer_class, bool add_bos, bool add_eos,
-                             bool decoder) {
+std::string tokenizer_config(const Ggml& ggml, const Tokens& tokens, const char* tokenizer_class, bool add_bos, bool add_eos, bool decoder,
+                             const json::object& more = {}) {
   json::object out{{"tokenizer_class", tokenizer_class},
                    {"add_bos_token", add_bos},
                    {"add_eos_token", add_eos},
                    {"clean_up_tokenization_spaces", false}};
+  for (const auto& member : more) out[member.key()] = member.value();
   for (const auto& [name, key] : kSpecial)
     if (const std::string token = tokens.at(ggml.id(key)); !token.empty()) out[std::string{name} + "_token"] = token;
   if (!decoder) return indented(out) + "\n";
@@ -249,6 +321,18 @@ Status tokenizer_to_files(const json::value& tokenizer, json::object& config, st
   bool add_bos = ggml.flag("add_bos_token", kind == "llama");
   if (kind == "gpt2" && byte_level_bpe(ggml, tokens, add_eos, files, add_bos)) {
     files["tokenizer_config.json"] = tokenizer_config(ggml, tokens, "PreTrainedTokenizerFast", add_bos, add_eos, false);
+  } else if (kind == "t5") {
+    unigram(ggml, tokens, ggml.flag("add_bos_token", false), ggml.flag("add_eos_token", true), files);
+    files["tokenizer_config.json"] = tokenizer_config(ggml, tokens, "PreTrainedTokenizerFast", false, false, false);
+  } else if (kind == "bert" && ggml.flag("add_bos_token", true) && ggml.flag("add_sep_token", true)) {
+    wordpiece(tokens, files);
+    const bool lower = ggml.flag("normalizer.lowercase", true);
+    json::object more{{"do_lower_case", lower}, {"strip_accents", ggml.flag("normalizer.strip_accents", lower)}};
+    for (const auto& [name, key, otherwise] :
+         {std::tuple{"unk", "unknown_token_id", 100}, std::tuple{"cls", "cls_token_id", 101}, std::tuple{"sep", "seperator_token_id", 102}})
+      if (const std::string token = tokens.at(ggml.id(key) >= 0 ? ggml.id(key) : otherwise); !token.empty())
+        more[std::string{name} + "_token"] = token;
+    files["tokenizer_config.json"] = tokenizer_config(ggml, tokens, "BertTokenizer", false, false, false, more);
   } else if (kind == "llama") {
     sentencepiece(ggml, tokens, files);
     files["tokenizer_config.json"] = tokenizer_config(ggml, tokens, "LlamaTokenizer", add_bos, add_eos, true);

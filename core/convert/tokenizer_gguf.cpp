@@ -6,50 +6,17 @@
 #include "base/text.hpp"
 #include "convert/sentencepiece.hpp"
 #include "convert/tokenizer.hpp"
+#include "convert/tokens.hpp"
+#include "text/hf/files.hpp"
 #include "text/tokenizer_split.hpp"
 
 namespace mekik::convert {
 
 namespace {
 
-enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kCommon[] = {"gpt-2",  "smollm",      "llama-bpe",      "dbrx",      "qwen2",  "qwen35", "deepseek-llm",
                                         "tekken", "deepseek-v3", "deepseek-coder", "command-r", "gpt-4o", "falcon", "bloom"};
-
-// Thrown inside this file only: what GGUF has no words for.
-struct Unsaid {
-  std::string what;
-};
-
-std::string text_of(const json::value* value) {
-  return value != nullptr && value->is_string() ? std::string{std::string_view{value->get_string()}} : std::string{};
-}
-bool flag_of(const json::value& of, std::string_view key, bool otherwise) {
-  const json::value* found = json::find(of, key);
-  return found != nullptr && found->is_bool() ? found->get_bool() : otherwise;
-}
-std::string type_of(const json::value& of) { return text_of(json::find(of, "type")); }
-
-struct Tokens {
-  std::vector<std::string> texts;
-  std::vector<std::int32_t> types;
-  std::vector<float> scores;
-  std::unordered_map<std::string, std::int32_t> ids;
-
-  void set(std::size_t id, std::string text, std::int32_t type, float score = 0) {
-    if (id >= 1u << 24) throw Unsaid{"token id " + std::to_string(id)};
-    if (id >= texts.size()) {
-      texts.resize(id + 1);
-      types.resize(id + 1, kUnused);
-      scores.resize(id + 1, -10000.0f);
-    }
-    ids[text] = static_cast<std::int32_t>(id);
-    texts[id] = std::move(text);
-    types[id] = type;
-    scores[id] = score;
-  }
-};
 
 // Literal characters of other scripts as our table spells them.
 std::string spelled(std::string_view pattern) {
@@ -250,41 +217,47 @@ void other_ends(const json::value& hf, std::map<std::string, std::int32_t>& ids,
   }
 }
 
-// Whether a text of its own begins with BOS and ends with EOS: what the post-processor says, else the configuration.
+// Whether a text of its own begins with BOS and ends with EOS (in BERT, with CLS and SEP): what the post-processor says, else the
+// configuration.
 void add_flags(const json::value& hf, const json::value* file, const std::map<std::string, std::int32_t>& ids, const Tokens& tokens,
-               bool sentencepiece, GgufKeys& out) {
+               const std::string& kind, TokenizerKeys& out) {
   const json::value* config = json::find(hf, "tokenizer_config");
-  bool bos = config != nullptr ? flag_of(*config, "add_bos_token", sentencepiece) : sentencepiece;
-  bool eos = config != nullptr && flag_of(*config, "add_eos_token", false);
-  const json::value* post = file != nullptr ? json::find(*file, "post_processor") : nullptr;
+  const bool words = kind == "bert", listed = config != nullptr && json::find(*config, "add_bos_token") != nullptr;
+  const bool t5 = config != nullptr && text_of(json::find(*config, "tokenizer_class")).starts_with("T5Tokenizer");
+  bool bos = config != nullptr ? flag_of(*config, "add_bos_token", kind == "llama") : kind == "llama";
+  bool eos = config != nullptr && flag_of(*config, "add_eos_token", t5 && file == nullptr);
+  const std::int32_t none = -2;
+  const auto id = [&](const char* name) { return ids.count(name) != 0 ? ids.at(name) : none; };
+  const std::int32_t opens = words ? id("cls") : id("bos"), closes = words ? id("sep") : id("eos");
   const auto look = [&](const json::value& one) {
     const json::value* single = json::find(one, "single");
+    if (type_of(one) == "BertProcessing" || type_of(one) == "RobertaProcessing") bos = eos = true;
     if (type_of(one) != "TemplateProcessing" || single == nullptr || !single->is_array() || single->get_array().empty()) return;
     const auto id_of = [&](const json::value& piece) -> std::int32_t {
       const json::value* special = json::find(piece, "SpecialToken");
       return special != nullptr ? token_id(tokens, json::find(*special, "id")).value_or(-1) : -1;
     };
-    bos = ids.count("bos") != 0 && id_of(single->get_array().front()) == ids.at("bos");
-    eos = ids.count("eos") != 0 && single->get_array().size() > 1 && id_of(single->get_array().back()) == ids.at("eos");
+    bos = id_of(single->get_array().front()) == opens;
+    eos = single->get_array().size() > 1 && id_of(single->get_array().back()) == closes;
   };
+  const json::value* post = file != nullptr ? json::find(*file, "post_processor") : nullptr;
   if (post != nullptr && !post->is_null()) {
-    if (config == nullptr || json::find(*config, "add_bos_token") == nullptr) bos = false;
+    if (!listed) bos = false;
     look(*post);
     if (const json::value* all = json::find(*post, "processors"); all != nullptr && all->is_array())
       for (const json::value& one : all->get_array()) look(one);
   }
-  out.boolean("tokenizer.ggml.add_bos_token", bos);
-  out.boolean("tokenizer.ggml.add_eos_token", eos);
+  out.put("add_bos_token", bos);
+  out.put(words ? "add_sep_token" : "add_eos_token", eos);
 }
 
-void write_ids(const std::map<std::string, std::int32_t>& ids, GgufKeys& out) {
+void write_ids(const std::map<std::string, std::int32_t>& ids, TokenizerKeys& out) {
   constexpr std::pair<const char*, const char*> kKeys[] = {
       {"bos", "bos_token_id"},       {"eos", "eos_token_id"},     {"unk", "unknown_token_id"},
       {"sep", "seperator_token_id"}, {"pad", "padding_token_id"}, {"cls", "cls_token_id"},
       {"mask", "mask_token_id"},     {"eot", "eot_token_id"},     {"eom", "eom_token_id"}};
   for (const auto& [name, key] : kKeys)
-    if (const auto found = ids.find(name); found != ids.end())
-      out.u32(std::string{"tokenizer.ggml."} + key, static_cast<std::uint32_t>(found->second));
+    if (const auto found = ids.find(name); found != ids.end()) out.put(key, found->second);
 }
 
 // Tokens that are found in the text itself are spelled with the spaces of the text.
@@ -296,58 +269,99 @@ void spaces_for_marks(Tokens& tokens) {
         tokens.texts[i].replace(at, kMark.size(), " ");
 }
 
-void from_sentencepiece(const std::string& bytes, Tokens& tokens, std::string& model, bool& add_space) {
+Kind from_sentencepiece(const std::string& bytes, Tokens& tokens) {
   auto read = read_sentencepiece(bytes);
   if (!read.ok()) throw Unsaid{read.status().text};
-  if (read->model != SentencePiece::kBpe) throw Unsaid{"a SentencePiece model that is no BPE"};
-  if (read->remove_extra_whitespaces) throw Unsaid{"a SentencePiece model that drops spaces"};
+  const bool unigram = read->model == SentencePiece::kUnigram;
+  if (!unigram && read->model != SentencePiece::kBpe) throw Unsaid{"a SentencePiece model that is neither BPE nor Unigram"};
+  if (!unigram && read->remove_extra_whitespaces) throw Unsaid{"a SentencePiece model that drops spaces"};
   for (std::size_t i = 0; i < read->pieces.size(); ++i) tokens.set(i, read->pieces[i].text, read->pieces[i].type, read->pieces[i].score);
-  model = "llama";
-  add_space = read->add_dummy_prefix;
+  Kind out;
+  out.name = unigram ? "t5" : "llama";
+  out.add_space = read->add_dummy_prefix;
+  if (unigram) out.remove_extra_spaces = read->remove_extra_whitespaces;
+  if (unigram) out.charsmap = read->precompiled_charsmap;
+  return out;
 }
 
-void convert_to_gguf(const json::value& hf, std::uint64_t vocabulary, GgufKeys& out) {
-  const json::value* file = json::find(hf, "tokenizer_json");
-  const json::value* model = file != nullptr ? json::find(*file, "model") : nullptr;
+Kind from_json(const json::value& file, Tokens& tokens) {
+  const json::value& model = *json::find(file, "model");
+  const std::string type = type_of(model);
+  if (type == "Unigram" || (type.empty() && json::find(model, "unk_id") != nullptr)) return unigram_kind(file, tokens);
+  if (type == "WordPiece") return wordpiece_kind(file, tokens);
+  if (!type.empty() && type != "BPE") throw Unsaid{"a tokenizer of type " + type};
+  read_vocabulary(model, tokens);
+  Kind out;
+  out.name = like_sentencepiece(file, model) ? "llama" : "gpt2";
+  if (out.name == "llama") {
+    out.add_space = adds_space(file);
+    score_by_merges(model, tokens);
+  } else {
+    out.merges = read_merges(model);
+    out.pre = pre_name(file, model);
+  }
+  return out;
+}
+
+// tokenizer.json, or what it would be of older files.
+std::optional<json::value> described(const json::value& hf) {
+  if (const json::value* file = json::find(hf, "tokenizer_json"); file != nullptr && json::find(*file, "model") != nullptr) return *file;
+  const text::hf::Section files{hf.as_object(), ""};
+  auto config = text::hf::TokenConfig::read(files);
+  if (!config.ok()) throw Unsaid{config.status().text};
+  const bool words = json::find(hf, "vocab_txt") != nullptr;
+  if (!words && json::find(hf, "vocab_json") == nullptr) return std::nullopt;
+  auto made = words ? text::hf::describe_vocab_txt(files, *config) : text::hf::describe_vocab_merges(files, *config);
+  if (!made.ok()) throw Unsaid{"it: " + made.status().text};
+  return json::value(*made);
+}
+
+json::array list_of(const std::string& bytes) {
+  json::array out;
+  for (const char byte : bytes) out.push_back(static_cast<unsigned char>(byte));
+  return out;
+}
+
+void convert_to_gguf(const json::value& hf, std::uint64_t vocabulary, TokenizerKeys& out, std::vector<std::string>& notes) {
+  const std::optional<json::value> file = described(hf);
   Tokens tokens;
-  std::string name, pre;
-  std::vector<std::string> merges;
-  bool add_space = false;
-  if (const std::string pieces = text_of(json::find(hf, "sentencepiece_base64"));
-      !pieces.empty() && (model == nullptr || like_sentencepiece(*file, *model))) {
+  Kind kind;
+  const std::string pieces = text_of(json::find(hf, "sentencepiece_base64"));
+  if (!pieces.empty() && (!file || like_sentencepiece(*file, *json::find(*file, "model")))) {
     auto bytes = from_base64(pieces);
     if (!bytes.ok()) throw Unsaid{bytes.status().text};
-    from_sentencepiece(*bytes, tokens, name, add_space);
-    if (file != nullptr) add_space = adds_space(*file);
-  } else if (model == nullptr) {
-    throw Unsaid{"a tokenizer of vocab.json, merges.txt or vocab.txt"};
-  } else if (const std::string type = type_of(*model); !type.empty() && type != "BPE") {
-    throw Unsaid{"a tokenizer of type " + type};
+    kind = from_sentencepiece(*bytes, tokens);
+    if (file) kind.add_space = adds_space(*file);
+  } else if (file) {
+    kind = from_json(*file, tokens);
   } else {
-    read_vocabulary(*model, tokens);
-    name = like_sentencepiece(*file, *model) ? "llama" : "gpt2";
-    add_space = adds_space(*file);
-    if (name == "llama") score_by_merges(*model, tokens);
-    else {
-      merges = read_merges(*model);
-      pre = pre_name(*file, *model);
-    }
+    throw Unsaid{"its files"};
   }
-  if (file != nullptr) read_added(*file, tokens);
-  if (name == "llama") spaces_for_marks(tokens);
-  for (std::size_t id = 0; id < std::max<std::size_t>(tokens.texts.size(), vocabulary); ++id)
-    if (id >= tokens.texts.size() || tokens.texts[id].empty()) tokens.set(id, "[PAD" + std::to_string(id) + "]", kUnused, -10000.0f);
-  out.text("tokenizer.ggml.model", name);
-  out.text("tokenizer.ggml.pre", pre.empty() ? "default" : pre);
-  out.texts("tokenizer.ggml.tokens", tokens.texts);
-  if (name == "llama") out.floats("tokenizer.ggml.scores", tokens.scores);
-  out.integers("tokenizer.ggml.token_type", tokens.types);
-  if (name == "gpt2") out.texts("tokenizer.ggml.merges", merges);
-  if (name == "llama") out.boolean("tokenizer.ggml.add_space_prefix", add_space);
+  if (file) read_added(*file, tokens);
   auto ids = special_ids(hf, tokens);
   other_ends(hf, ids, tokens);
+  if (kind.name == "bert")  // by their usual names where nobody says others
+    for (const auto& [name, usual] : {std::pair{"unk", "[UNK]"}, {"sep", "[SEP]"}, {"pad", "[PAD]"}, {"cls", "[CLS]"}, {"mask", "[MASK]"}})
+      if (const auto found = tokens.ids.find(usual); ids.count(name) == 0 && found != tokens.ids.end()) ids[name] = found->second;
+  const Tokens as_read = tokens;
+  if (kind.name == "llama" || kind.name == "t5") spaces_for_marks(tokens);
+  if (kind.name == "bert") spell_wordpieces(tokens);
+  for (std::size_t id = 0; id < std::max<std::size_t>(tokens.texts.size(), vocabulary); ++id)
+    if (id >= tokens.texts.size() || tokens.texts[id].empty()) tokens.set(id, "[PAD" + std::to_string(id) + "]", kUnused, -10000.0f);
+  out.put("model", json::value(kind.name));
+  out.put("pre", json::value(kind.pre.empty() ? "default" : kind.pre));
+  out.put("tokens", json::array(tokens.texts.begin(), tokens.texts.end()));
+  if (kind.scored()) out.put("scores", json::array(tokens.scores.begin(), tokens.scores.end()));
+  out.put("token_type", json::array(tokens.types.begin(), tokens.types.end()));
+  if (kind.name == "gpt2") out.put("merges", json::array(kind.merges.begin(), kind.merges.end()));
+  if (kind.add_space) out.put("add_space_prefix", *kind.add_space);
+  if (kind.remove_extra_spaces) out.put("remove_extra_whitespaces", *kind.remove_extra_spaces);
+  if (!kind.charsmap.empty()) out.put("precompiled_charsmap", list_of(kind.charsmap));
+  if (kind.lowercase) out.put("normalizer.lowercase", *kind.lowercase);
+  if (kind.strip_accents) out.put("normalizer.strip_accents", *kind.strip_accents);
   write_ids(ids, out);
-  add_flags(hf, file, ids, tokens, name == "llama", out);
+  add_flags(hf, file ? &*file : nullptr, ids, as_read, kind.name, out);
+  if (kind.name == "t5" || kind.name == "bert") compare_tokenizers(hf, out, notes);
 }
 
 }  // namespace
@@ -355,10 +369,14 @@ void convert_to_gguf(const json::value& hf, std::uint64_t vocabulary, GgufKeys& 
 Status tokenizer_to_gguf(const json::value& tokenizer, std::uint64_t vocabulary, GgufKeys& out, std::vector<std::string>& notes) {
   const json::value* hf = json::find(tokenizer, "hf");
   if (hf == nullptr) return internal_error("the tokenizer is not a folder's");
-  GgufKeys made = out;
   try {
-    convert_to_gguf(*hf, vocabulary, made);
+    TokenizerKeys keys;
+    std::vector<std::string> own;
+    convert_to_gguf(*hf, vocabulary, keys, own);
+    GgufKeys made = out;
+    MEKIK_CHECK_OK(keys.write(made));
     out = std::move(made);
+    notes.insert(notes.end(), own.begin(), own.end());
   } catch (const Unsaid& unsaid) {
     no_tokenizer(out, notes);
     notes.back() = "the tokenizer is left out, for GGUF has no words for " + unsaid.what;

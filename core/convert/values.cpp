@@ -43,8 +43,14 @@ void undo(const std::vector<program::Undo>& steps, float* values, std::uint64_t 
     }
 }
 
-// Line by line along the last axis of the part.
-void copy_part(const Transcript::Part& part, const float* source, float* target) {
+// A row of the weight: factors are one each. A vector has rows of one number.
+std::int64_t columns_of(const mekik_form& form, const Transcript::Part& part) {
+  const std::uint64_t rows = std::max<std::uint64_t>(part.factors.size(), 1);
+  return static_cast<std::int64_t>(form.experts * form.n * form.k / rows);
+}
+
+// Line by line along the last axis of the part. `columns`: of the weight.
+void copy_part(const Transcript::Part& part, std::int64_t columns, const float* source, float* target) {
   const std::size_t rank = part.sizes.size();
   const std::int64_t inner = part.sizes[rank - 1], from_step = part.from_strides[rank - 1], to_step = part.to_strides[rank - 1];
   std::vector<std::int64_t> at(rank, 0);
@@ -55,7 +61,11 @@ void copy_part(const Transcript::Part& part, const float* source, float* target)
       from += at[a] * part.from_strides[a];
       to += at[a] * part.to_strides[a];
     }
-    for (std::size_t j = 0; j < line.size(); ++j) line[j] = source[from + static_cast<std::int64_t>(j) * from_step];
+    for (std::size_t j = 0; j < line.size(); ++j) {
+      const std::int64_t place = from + static_cast<std::int64_t>(j) * from_step;
+      line[j] = source[place];
+      if (!part.factors.empty()) line[j] *= part.factors[static_cast<std::size_t>(place / columns)];
+    }
     undo(part.undo, line.data(), line.size());
     for (std::size_t j = 0; j < line.size(); ++j) target[to + static_cast<std::int64_t>(j) * to_step] = line[j];
     for (std::size_t a = rank - 1; a-- > 0;) {
@@ -91,7 +101,7 @@ Status Values::assemble(const Transcript::Tensor& tensor) {
       MEKIK_CHECK_OK(read(part.weight, 0, source_.size(), source_.data()));
       weight_ = part.weight;
     }
-    copy_part(part, source_.data(), whole_.data());
+    copy_part(part, columns_of(*store_.forms()[part.weight], part), source_.data(), whole_.data());
   }
   assembled_ = &tensor;
   return {};
@@ -109,6 +119,8 @@ Status Values::rows(const Transcript::Tensor& tensor, std::uint64_t first, std::
     const mekik_form& form = *store_.forms()[part.weight];
     if (from % form.k == 0 && count * columns % form.k == 0) {
       MEKIK_CHECK_OK(read(part.weight, from, count * columns, out));
+      const auto k = static_cast<std::uint64_t>(columns_of(form, part));
+      for (std::uint64_t i = 0; i < count * columns && !part.factors.empty(); ++i) out[i] *= part.factors[(from + i) / k];
       undo(part.undo, out, count * columns);
       return {};
     }

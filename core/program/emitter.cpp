@@ -347,7 +347,7 @@ Datum Emitter::operand_call(const Expression& e, const Expr& node, std::vector<D
   if (found == rows_of.end()) {
     std::vector<std::string> names = constant_functions();
     for (const FunctionRow& row : rows_of) names.emplace_back(row.name);
-    for (const char* name : {"choose", "has", "dim"}) names.emplace_back(name);
+    for (const char* name : {"choose", "has", "dim", "by_layer"}) names.emplace_back(name);
     const auto near = closest(node.text, names);
     wrong(e.at(node), "unknown function " + mekik::quoted(node.text), near ? "did you mean \"" + *near + "\"?" : "");
   }

@@ -141,6 +141,16 @@ Datum ModelReader::call(const Expression& e, const Expr& node, const Scope& scop
     if (const std::string why = truth(c, set); !why.empty()) wrong(e.at(node.args[0]), why);
     return evaluate(e, node.args[set ? 1 : 2], scope);
   }
+  if (node.text == "by_layer") {
+    takes(1);
+    std::vector<Datum> items;
+    Scope one{std::nullopt, nullptr, scope.stored};
+    for (std::int64_t layer = 0, count = hparam("layers", e.at(node)).integer; layer < count; ++layer) {
+      one.layer = layer;
+      items.push_back(evaluate(e, node.args[0], one));
+    }
+    return Datum::of(std::move(items));
+  }
   if (node.text == "has" || node.text == "dim") {
     takes(node.text == "has" ? 1 : 2);
     const Expr& symbol = node.args[0];

@@ -84,6 +84,8 @@ class ModelReader {
   const std::vector<std::string>& assumed() const { return assumed_; }
 
  protected:
+  // From here on the symbol has this value, whatever the file says.
+  void assume(const std::string& symbol, Datum value) { hparams_[symbol] = std::move(value); }
   // What only a program under construction can do; a reader of constants refuses.
   virtual Datum operand_name(const Expression& e, const Expr& node, const Scope& scope);
   virtual Datum operand_call(const Expression& e, const Expr& node, std::vector<Datum>& args, const Scope& scope);

@@ -162,7 +162,8 @@ std::vector<std::string> ModelReader::spell(const NameText& name, std::optional<
 
 std::string ModelReader::spell_in(std::size_t format, const NameText& name, std::optional<std::int64_t> layer, const std::string& expert) {
   std::string out = name.text;
-  replace_all(out, "{arch}", page_.matches[format].empty() ? page_.name : page_.matches[format][0]);
+  const std::vector<std::string>& own = page_.matches[format];
+  replace_all(out, "{arch}", !page_.written[format].empty() ? page_.written[format] : own.empty() ? page_.name : own[0]);
   for (const auto& [symbol, texts] : page_.prefixes) replace_all(out, "{" + symbol + "}", texts[0]);
   return out.find('{') == std::string::npos ? out : replace_placeholders(name, out, layer, expert);
 }

@@ -1,9 +1,9 @@
 // From the TOML tree of a page to its PageSpec.
 #include <algorithm>
-#include <initializer_list>
 
 #include "base/text.hpp"
 #include "program/page_spec.hpp"
+#include "program/page_value.hpp"
 
 namespace mekik::program {
 
@@ -12,73 +12,13 @@ namespace {
 using config::Kind;
 using config::Value;
 
-class Reader {
+class Reader : ValueReader {
  public:
-  explicit Reader(config::Diagnostics& diagnostics) : diagnostics_{diagnostics} {}
+  explicit Reader(config::Diagnostics& diagnostics) : ValueReader{diagnostics} {}
 
   PageSpec page(const Value& raw);
 
  private:
-  // Runs one row's reading; a mistake in it leaves the others alone.
-  template <class Read>
-  void guard(Read&& read) {
-    try {
-      read();
-    } catch (const Mistake& mistake) {
-      diagnostics_.error(mistake.at, mistake.message, mistake.hint);
-    }
-  }
-  [[noreturn]] static void wrong(const config::Origin& at, std::string message, std::string hint = {}) {
-    throw Mistake{at, std::move(message), std::move(hint)};
-  }
-  static void need(const Value& value, Kind kind, std::string_view what) {
-    if (value.kind != kind) {
-      std::string message{what};
-      message += std::string{" must be "} + config::kind_name(kind) + ", not " + config::kind_name(value.kind);
-      wrong(value.origin, message);
-    }
-  }
-  // Errors for every key of `table` that is not among `known`.
-  void known_keys(const Value& table, std::string_view what, std::initializer_list<const char*> known) {
-    for (const auto& [key, value] : table.table) {
-      if (std::any_of(known.begin(), known.end(), [&, k = std::string_view{key}](const char* name) { return k == name; })) continue;
-      const auto near = closest(key, std::vector<std::string>(known.begin(), known.end()));
-      diagnostics_.error(value.key_origin, "unknown key " + mekik::quoted(key) + " in " + std::string{what},
-                         near ? "did you mean \"" + *near + "\"?" : std::string{});
-    }
-  }
-  static NameText name(const Value& value) {
-    need(value, Kind::text, "a name");
-    return {value.text, value.origin, value.plain_text};
-  }
-  static std::vector<NameText> name_list(const Value& value) {
-    std::vector<NameText> out;
-    if (value.kind == Kind::list)
-      for (const Value& item : value.list) out.push_back(name(item));
-    else out.push_back(name(value));
-    return out;
-  }
-  static std::vector<std::string> text_list(const Value& value, std::string_view what) {
-    std::vector<std::string> out;
-    if (value.kind == Kind::text) return {value.text};
-    need(value, Kind::list, what);
-    for (const Value& item : value.list) {
-      need(item, Kind::text, what);
-      out.push_back(item.text);
-    }
-    return out;
-  }
-  static Datum literal(const Value& value, std::string_view otherwise) {
-    if (value.kind == Kind::text) return Datum::of(value.text);
-    if (value.kind == Kind::integer) return Datum::of(value.integer);
-    if (value.kind == Kind::real) return Datum::of(value.real);
-    if (value.kind == Kind::boolean) return Datum::of(value.boolean);
-    wrong(value.origin, std::string{otherwise});
-  }
-  static bool flag(const Value& value, std::string_view what) {
-    need(value, Kind::boolean, what);
-    return value.boolean;
-  }
   PerFormat per_format(const Value& value, std::string_view what);
 
   void architecture(const Value& table, PageSpec& page);
@@ -90,11 +30,11 @@ class Reader {
   std::vector<Item> items(const Value& list, int depth);
   Item item(const Value& value, int depth);
   ProgramSpec program(const Value& table, std::string name);
+  std::size_t format_of(const std::string& section, const std::string& format, const Value& table);
   void convert(const std::string& format, const Value& table, PageSpec& page);
+  void fold(const std::string& format, const Value& table, PageSpec& page);
   void programs(const Value& table, PageSpec& page);
   void symbols_once(const PageSpec& page);
-
-  config::Diagnostics& diagnostics_;
 };
 
 PerFormat Reader::per_format(const Value& value, std::string_view what) {
@@ -122,12 +62,17 @@ void Reader::matches(const Value& table, PageSpec& page) {
 }
 
 void Reader::architecture(const Value& table, PageSpec& page) {
-  known_keys(table, "[architecture]", {"name", "extends", "matches", "prefix", "ignore", "refuse", "omitted"});
+  known_keys(table, "[architecture]", {"name", "extends", "matches", "written", "prefix", "ignore", "refuse", "omitted"});
   for (const auto& entry : table.table) {
     const std::string& key = entry.first;
     const Value& value = entry.second;
     guard([&] {
       if (key == "matches") matches(value, page);
+      if (key == "written") {
+        known_keys(value, "written", {"gguf", "hf"});
+        for (std::size_t format = 0; format < kFormats.size(); ++format)
+          if (const Value* called = value.find(kFormats[format])) page.written[format] = name(*called).text;
+      }
       if (key == "ignore") page.ignore = name_list(value);
       if (key == "prefix") {
         need(value, Kind::table, "prefix");
@@ -184,7 +129,7 @@ WeightSource Reader::source(const Value& value) {
     return out;
   }
   need(value, Kind::table, "where a weight is kept");
-  known_keys(value, "a weight's source", {"from", "scheme", "view", "take", "order", "stored", "stack", "join", "axis"});
+  known_keys(value, "a weight's source", {"from", "scheme", "view", "take", "split", "order", "stored", "stack", "join", "axis"});
   const auto expressions = [&](const Value& list, std::string_view what) {
     need(list, Kind::list, what);
     std::vector<Expression> all;
@@ -196,6 +141,7 @@ WeightSource Reader::source(const Value& value) {
     else if (key == "scheme") out.scheme = name(entry).text;
     else if (key == "view") out.view = expressions(entry, "view");
     else if (key == "take") out.take = expressions(entry, "take");
+    else if (key == "split") out.split = expressions(entry, "split");
     else if (key == "stored") out.stored = expressions(entry, "stored");
     else if (key == "stack") out.stack = read_expression(entry);
     else if (key == "axis") {
@@ -229,9 +175,10 @@ WeightRow Reader::weight(const Value& value) {
   known_keys(value, "a weight", {"shape", "gguf", "hf", "default", "optional", "present", "value", "numbers"});
   for (const auto& [key, entry] : value.table) {
     if (const std::size_t format = format_index(key); format != kNoFormat) {
-      if (entry.kind == Kind::list)
-        for (const Value& one : entry.list) out.sources[format].push_back(source(one));
-      else out.sources[format].push_back(source(entry));
+      for (const Value& one : entry.kind == Kind::list ? entry.list : std::vector<Value>{entry}) {
+        out.sources[format].push_back(source(one));
+        if (!out.sources[format].back().split.empty()) wrong(one.origin, "split belongs to the weights of [fold]");
+      }
     } else if (key == "shape") {
       need(entry, Kind::list, "shape");
       for (const Value& size : entry.list) out.shape.push_back(read_expression(size));
@@ -322,11 +269,28 @@ ProgramSpec Reader::program(const Value& table, std::string name) {
   return out;
 }
 
-void Reader::convert(const std::string& format, const Value& table, PageSpec& page) {
+// The format of [section.FORMAT].
+std::size_t Reader::format_of(const std::string& section, const std::string& format, const Value& table) {
   const std::size_t at = format_index(format);
-  if (at == kNoFormat) wrong(table.key_origin, "[convert] has the formats gguf and hf, not " + mekik::quoted(format));
-  need(table, Kind::table, "[convert." + format + "]");
+  if (at == kNoFormat) wrong(table.key_origin, "[" + section + "] has the formats gguf and hf, not " + mekik::quoted(format));
+  need(table, Kind::table, "[" + section + "." + format + "]");
+  return at;
+}
+
+void Reader::convert(const std::string& format, const Value& table, PageSpec& page) {
+  const std::size_t at = format_of("convert", format, table);
   for (const auto& [key, value] : table.table) page.convert[at].emplace_back(key, read_expression(value));
+}
+
+void Reader::fold(const std::string& format, const Value& table, PageSpec& page) {
+  FoldSpec& out = page.fold[format_of("fold", format, table)];
+  known_keys(table, "[fold." + format + "]", {"symbols", "times", "weights"});
+  for (const auto& [part, rows] : table.table) {
+    need(rows, Kind::table, "[fold." + format + "." + part + "]");
+    for (const auto& [symbol, value] : rows.table)
+      if (part == "weights") out.weights.emplace_back(symbol, source(value));
+      else (part == "times" ? out.times : out.symbols).emplace_back(symbol, read_expression(value));
+  }
 }
 
 void Reader::programs(const Value& table, PageSpec& page) {
@@ -354,7 +318,7 @@ void Reader::symbols_once(const PageSpec& page) {
 PageSpec Reader::page(const Value& raw) {
   PageSpec out;
   out.origin = raw.origin;
-  known_keys(raw, "a page", {"architecture", "hparams", "rope", "weights", "program", "image", "convert"});
+  known_keys(raw, "a page", {"architecture", "hparams", "rope", "weights", "program", "image", "convert", "fold"});
   for (const auto& entry : raw.table) {
     const std::string& section = entry.first;
     const Value& table = entry.second;
@@ -372,6 +336,7 @@ PageSpec Reader::page(const Value& raw) {
         if (section == "weights") out.weights.emplace_back(symbol, weight(value));
         if (section == "rope") out.ropes.emplace_back(symbol, rope(symbol, value));
         if (section == "convert") convert(symbol, value, out);
+        if (section == "fold") fold(symbol, value, out);
       });
     }
   }

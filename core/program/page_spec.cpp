@@ -11,8 +11,9 @@ const Row* find_row(const Named<Row>& rows, std::string_view name) {
   return nullptr;
 }
 
-// How deep tables merge by key below each section: 1, the section itself; 2, the tables in it, too.
+// How deep tables merge by key below each section: 1, the section itself; 2, the tables in it, too; 3, theirs.
 int merge_depth(std::string_view section) {
+  if (section == "fold") return 3;
   if (section == "rope" || section == "program" || section == "architecture" || section == "convert") return 2;
   return 1;
 }

@@ -45,6 +45,7 @@ struct WeightSource {
   std::string scheme;
   std::vector<Expression> view, take;  // take: axis, start, count
   std::vector<std::int64_t> order;
+  std::vector<Expression> split;   // sizes of what is taken along the first axis; then order counts these. Of [fold] only
   std::vector<Expression> stored;  // the sizes that the tensor is written with, where its use does not tell
   std::optional<Expression> stack;
   std::vector<WeightSource> join;
@@ -99,11 +100,19 @@ struct Refusal {
 template <class Row>
 using Named = std::vector<std::pair<std::string, Row>>;
 
+// What a model becomes before it is written in a format whose files hold some of its numbers elsewhere.
+struct FoldSpec {
+  Named<Expression> symbols;    // hyperparameters as they are afterwards
+  Named<Expression> times;      // what a weight is multiplied by: a number, or [[rows, number], ..]
+  Named<WeightSource> weights;  // in another order than a model of this format is read
+};
+
 struct PageSpec {
   std::string name;
   config::Origin origin;
   std::array<std::vector<std::string>, kFormats.size()> matches;  // of the page itself, never inherited
   std::optional<Expression> matches_when;
+  std::array<std::string, kFormats.size()> written;  // the architecture that files get, where another page reads them
   Named<std::vector<std::string>> prefixes;
   std::vector<NameText> ignore;
   std::vector<Refusal> refuse;
@@ -114,6 +123,7 @@ struct PageSpec {
   ProgramSpec main;
   std::vector<ProgramSpec> programs;  // [program.NAME]
   bool has_image = false;
+  std::array<FoldSpec, kFormats.size()> fold;
   std::array<Named<Expression>, kFormats.size()> convert;  // keys of a configuration that only other programs read
 
   const HparamRow* hparam(std::string_view symbol) const;

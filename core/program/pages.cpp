@@ -192,7 +192,7 @@ Result<Program> Pages::build(const ModelMeta& model, const BuildOptions& options
   return rendered(diagnostics).ok() ? internal_error("the program could not be built") : std::move(rendered(diagnostics)).in(model.path);
 }
 
-Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read) const {
+Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read_vector) const {
   const std::size_t target = format_index(format);
   if (target == kNoFormat) return unsupported("models are written as gguf or hf, not as " + mekik::quoted(format));
   config::Diagnostics diagnostics;
@@ -200,17 +200,27 @@ Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& 
     BuildOptions options;
     options.outputs.clear();  // the one that the model is for
     MEKIK_TRY(spec, find_page(impl_->specs, model, options));
-    Transcriber transcriber{*spec, model, options, diagnostics, target, read};
+    Transcriber transcriber{*spec, model, options, diagnostics, target, read_vector};
+    transcriber.fold();
     if (std::optional<Program> program = transcriber.build()) {
       Transcript out = transcriber.transcribe(std::move(*program));
       ModelMeta meta;
       meta.format = format;
       meta.config = out.config;
       meta.path = "as " + format;
+      meta.file = [&](const std::string& name) {
+        const auto found = out.files.find(name);
+        return found == out.files.end() ? json::value() : json::value(found->second);
+      };
       for (const Transcript::Tensor& tensor : out.tensors) meta.tensors.push_back({tensor.name, "", MEKIK_F32, tensor.shape, 0});
       options.page = spec->name;
       MEKIK_TRY(written, build(meta, options));
-      check_same(out.program, written);
+      check_same(out.program, written, true);
+      if (!spec->written[target].empty()) {  // the page that reads it says the same
+        options.page.clear();
+        MEKIK_TRY(read, build(meta, options));
+        check_same(out.program, read, false);
+      }
       return out;
     }
   } catch (const Mistake& mistake) {

@@ -25,9 +25,9 @@ void check_op(const Op& a, const Op& b) {
       differ(a.origin, name + ": " + std::to_string(a.reals[i]) + " becomes " + std::to_string(b.reals[i]));
 }
 
-void check_weight(const WeightRecipe& a, const WeightRecipe& b) {
+void check_weight(const WeightRecipe& a, const WeightRecipe& b, bool same_page) {
   const std::string name = "\"" + a.symbol + "\"" + (a.layer >= 0 ? " of layer " + std::to_string(a.layer) : "");
-  if (a.symbol != b.symbol || a.layer != b.layer) differ({}, "weight " + name + " becomes \"" + b.symbol + "\"");
+  if ((same_page && a.symbol != b.symbol) || a.layer != b.layer) differ({}, "weight " + name + " becomes \"" + b.symbol + "\"");
   if (a.experts != b.experts || a.n != b.n || a.k != b.k || a.host.size() != b.host.size()) differ({}, name + " has another shape");
   if (a.host_divisors != 0 || b.host_divisors != 0) return;  // made equal where they were written
   for (std::size_t i = 0; i < a.host.size(); ++i)
@@ -36,7 +36,7 @@ void check_weight(const WeightRecipe& a, const WeightRecipe& b) {
 
 }  // namespace
 
-void check_same(const Program& source, const Program& target) {
+void check_same(const Program& source, const Program& target, bool same_page) {
   if (source.vocab != target.vocab || source.width != target.width || source.layers != target.layers || source.context != target.context)
     differ({}, "its vocabulary, width, layers or context");
   if (source.ops.size() != target.ops.size() || source.tensors.size() != target.tensors.size() ||
@@ -45,7 +45,7 @@ void check_same(const Program& source, const Program& target) {
                    std::to_string(target.ops.size()) + " over " + std::to_string(target.weights.size()));
   for (std::size_t i = 0; i < source.groups.size(); ++i)
     if (source.groups[i].window != target.groups[i].window) differ({}, "the window of its attention");
-  for (std::size_t i = 0; i < source.weights.size(); ++i) check_weight(source.weights[i], target.weights[i]);
+  for (std::size_t i = 0; i < source.weights.size(); ++i) check_weight(source.weights[i], target.weights[i], same_page);
   for (std::size_t i = 0; i < source.ops.size(); ++i) check_op(source.ops[i], target.ops[i]);
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
     const Tensor &a = source.tensors[i], &b = target.tensors[i];

@@ -60,12 +60,21 @@ Transcriber::Transcriber(const PageSpec& page, const ModelMeta& meta, const Buil
                          std::size_t target, const ReadVector& read)
     : Emitter{page, meta, options, diagnostics}, target_{target}, read_{read} {}
 
+void Transcriber::fold() {
+  unfolded_ = std::make_unique<ModelReader>(page_, meta_, options_);
+  for (const auto& [symbol, expression] : page_.fold[target_].symbols) {
+    if (page_.hparam(symbol) == nullptr) wrong(expression.origin, "unknown hyperparameter " + mekik::quoted(symbol));
+    assume(symbol, unfolded_->evaluate(expression, {}));
+  }
+}
+
 Transcript Transcriber::transcribe(Program program) {
-  if (page_.matches[target_].empty()) wrong(page_.origin, "page " + page_.name + " knows no models of format " + kFormats[target_]);
+  if (page_.matches[target_].empty() && page_.written[target_].empty())
+    wrong(page_.origin, "page " + page_.name + " knows no models of format " + kFormats[target_]);
   Transcript out;
   out.program = std::move(program);
   out.page = page_.name;
-  out.architecture = page_.matches[target_][0];
+  out.architecture = page_.written[target_].empty() ? page_.matches[target_][0] : page_.written[target_];
   out.notes = out.program.notes;
   std::size_t unused = 0, first = 0;
   for (std::size_t i = used_.size(); i-- > 0;)
@@ -153,13 +162,16 @@ bool Transcriber::write_hparam(const std::string& symbol, const HparamRow& row, 
   return true;
 }
 
-void Transcriber::extra_keys(json::object& config) {
+void Transcriber::extra_keys(Transcript& out) {
   for (const auto& [key, expression] : page_.convert[target_]) {
     const Datum value = evaluate(expression, {});
     if (value.type == Datum::Type::none) continue;
+    const bool nothing = value.type == Datum::Type::list && value.list.empty();  // null, where transformers has a default
     const std::string spelled = spell_in(target_, {key, expression.origin, false}, std::nullopt, {});
     explicit_.insert(spelled);
-    put(config, spelled, value);
+    if (const auto colon = spelled.find(".json:"); colon != std::string::npos)
+      put(out.files[spelled.substr(0, colon + 5)], spelled.substr(colon + 6), nothing ? Datum{} : value);
+    else put(out.config, spelled, nothing ? Datum{} : value);
   }
 }
 
@@ -191,11 +203,15 @@ void Transcriber::config(Transcript& out) {
     });
     if (stored) quietly([&, &symbol_ = symbol, &row_ = row] { write_hparam(symbol_, row_, out.config); });
   }
-  extra_keys(out.config);
+  extra_keys(out);
   ropes(out);
   ModelMeta meta;
   meta.format = kFormats[target_];
   meta.config = out.config;
+  meta.file = [&](const std::string& name) {
+    const auto found = out.files.find(name);
+    return found == out.files.end() ? json::value() : json::value(found->second);
+  };
   for (const Transcript::Tensor& tensor : out.tensors) meta.tensors.push_back({tensor.name, "", MEKIK_F32, tensor.shape, 0});
   ModelReader written{page_, meta, options_};
   for (const auto& [symbol, row] : page_.hparams)

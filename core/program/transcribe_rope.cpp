@@ -30,6 +30,9 @@ const Datum* find(const std::vector<std::pair<std::string, Datum>>& group, std::
   return nullptr;
 }
 
+constexpr const char* kProportional = "proportional";
+constexpr float kStill = 1e30f;  // the divisor of a pair that does not turn
+
 constexpr double kTurn = 2 * std::numbers::pi;
 
 // What low and high frequency factors make these divisors; both 0: none.
@@ -70,6 +73,17 @@ bool Transcriber::recover_scaling(const RopeRow& row, std::uint32_t tensor, json
   request.base = rope_number(row, "base").value_or(0);
   const std::size_t pairs = static_cast<std::size_t>(request.dim / 2);
   if (divisors->size() != pairs) return false;
+  const std::string group = spell_in(target_, row.find("scaling")->names[target_][0], std::nullopt, {});
+  const auto still = std::find_if(divisors->begin(), divisors->end(), [](float d) { return d > 1e20f; });
+  const float first = divisors->front();
+  if (still != divisors->end() && std::all_of(divisors->begin(), still, [&](float d) { return d == first; }) &&
+      std::all_of(still, divisors->end(), [](float d) { return d > 1e20f; })) {
+    const auto turning = static_cast<double>(still - divisors->begin());
+    put(config, group + ".rope_type", Datum::of(std::string{kProportional}));
+    put(config, group + ".partial_rotary_factor", Datum::of(turning / static_cast<double>(pairs)));
+    if (turning > 0 && first != 1) put(config, group + ".factor", Datum::of(static_cast<double>(first)));
+    return true;
+  }
   for (const double length : {8192.0, rope_number(row, "original").value_or(rope_number(row, "context").value_or(8192.0))}) {
     const Blend blend = blend_of(*divisors, request.base, length);
     request.scaling = {{"rope_type", Datum::of(std::string{kByWavelength})},
@@ -85,7 +99,6 @@ bool Transcriber::recover_scaling(const RopeRow& row, std::uint32_t tensor, json
       equal = equal && std::fabs(plain / recipe->frequencies[i] / static_cast<double>((*divisors)[i]) - 1) < 1e-5;
     }
     if (!equal) continue;
-    const std::string group = spell_in(target_, row.find("scaling")->names[target_][0], std::nullopt, {});
     for (const auto& [key, value] : request.scaling) put(config, group + "." + key, value);
     return true;
   }
@@ -152,7 +165,7 @@ void Transcriber::rope(const std::string& name, const RopeRow& row, Transcript& 
                             " holds divisors that no scaling of config.json gives");
     return;
   }
-  if (!to_hf && word == kByWavelength) {
+  if (!to_hf && (word == kByWavelength || word == kProportional)) {
     if (divided == nullptr || divided->sources[target_].empty())
       wrong(row.origin,
             "rotary table " + mekik::quoted(name) + ": scaling of kind " + word + " has no place in GGUF on page " + page_.name);
@@ -161,9 +174,10 @@ void Transcriber::rope(const std::string& name, const RopeRow& row, Transcript& 
     tensor.name = spell_in(target_, divided->sources[target_][0].from, std::nullopt, {});
     tensor.small = true;
     tensor.shape = {table.dim / 2};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(table.dim / 2); ++i)
-      tensor.host.push_back(
-          static_cast<float>(std::pow(base, -2.0 * static_cast<double>(i) / dim) / static_cast<double>(table.numbers[i])));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(table.dim / 2); ++i) {
+      const double plain = std::pow(base, -2.0 * static_cast<double>(i) / dim), turns = static_cast<double>(table.numbers[i]);
+      tensor.host.push_back(turns == 0 ? kStill : static_cast<float>(plain / turns));
+    }
     out.tensors.push_back(std::move(tensor));
     if (const Datum* length = find(group, "original_max_position_embeddings"))  // for the way back
       put(out.config, place + ".original_context_length", *length);

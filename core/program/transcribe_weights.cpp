@@ -95,16 +95,19 @@ Transcriber::Slot Transcriber::steps(const WeightValue& value, const WeightSourc
   out.where = label(value);
   const std::vector<std::int64_t> plain = joined(natural, rank);
   out.order = source.order;
-  const std::size_t axes = source.view.empty() ? plain.size() : source.view.size();
+  for (const Expression& size : source.split) out.split.push_back(whole(size, scope, 1, "a size of split"));
+  const std::size_t seen = source.view.empty() ? plain.size() : source.view.size();
+  const std::size_t axes = out.split.empty() ? seen : out.split.size();
   for (std::size_t i = 0; i < axes && source.order.empty(); ++i) out.order.push_back(static_cast<std::int64_t>(i));
   std::vector<bool> named(axes, false);
   for (const std::int64_t axis : out.order)
     if (axis >= 0 && static_cast<std::size_t>(axis) < axes) named[static_cast<std::size_t>(axis)] = true;
   if (out.order.size() != axes || std::find(named.begin(), named.end(), false) != named.end())
     wrong(source.origin, label(value) + ": order must name each axis once");
-  std::vector<std::int64_t> taken(axes);
+  std::vector<std::int64_t> taken(seen);
   out.viewed = !source.view.empty();
-  for (std::size_t i = 0; i < axes; ++i) {
+  if (!out.split.empty() && !out.viewed) wrong(source.origin, label(value) + ": split needs a view");
+  for (std::size_t i = 0; i < seen; ++i) {
     if (out.viewed) taken[i] = whole(source.view[i], scope, 1, "a size of view");
     else taken[static_cast<std::size_t>(out.order[i])] = plain[i];  // what is written is turned back
   }
@@ -114,9 +117,13 @@ Transcriber::Slot Transcriber::steps(const WeightValue& value, const WeightSourc
     out.start = whole(source.take[1], scope, 0, "the start of take");
     const std::int64_t count = whole(source.take[2], scope, 1, "the count of take");
     const auto axis = static_cast<std::size_t>(out.axis);
-    if (axis >= axes || (out.viewed && out.start + count > taken[axis]) || (!out.viewed && count != taken[axis]))
+    if (axis >= seen || (out.viewed && out.start + count > taken[axis]) || (!out.viewed && count != taken[axis]))
       wrong(source.origin, label(value) + ": its take does not fit it");
     taken[axis] = count;
+  }
+  if (!out.split.empty()) {
+    if (out.axis > 0 || product(out.split) != product(taken)) wrong(source.origin, label(value) + ": its split does not fit it");
+    taken = out.split;
   }
   for (const std::int64_t axis : out.order) out.part.sizes.push_back(taken[static_cast<std::size_t>(axis)]);
   for (const Expression& size : source.stored) out.stored.push_back(whole(size, scope, 1, "a size of stored"));
@@ -146,13 +153,14 @@ void Transcriber::place_part(const WeightValue& value, const WeightSource& sourc
   }
 }
 
-void Transcriber::place(const WeightValue& value, const WeightSource& source, std::uint32_t weight, const std::vector<Undo>& undo,
+void Transcriber::place(const WeightValue& value, const WeightSource& source, const Transcript::Part& begun,
                         std::vector<std::pair<std::string, Slot>>& out) {
   const auto use = static_cast<WeightUse>(value.tensors.begin()->first);
   const std::size_t rank = use == WeightUse::vector ? 1 : use == WeightUse::matrix ? 2 : 3;
   const auto begin = [&](Slot& slot) {
-    slot.part.weight = weight;
-    slot.part.undo = undo;
+    slot.part.weight = begun.weight;
+    slot.part.factors = begun.factors;
+    slot.part.undo = begun.undo;
   };
   if (source.join.empty()) {
     Slot slot = steps(value, source, value.shape, source.stack && rank < 3 ? std::min<std::size_t>(rank + 1, value.shape.size()) : rank);
@@ -188,6 +196,28 @@ void Transcriber::place(const WeightValue& value, const WeightSource& source, st
   }
 }
 
+// What [fold] multiplies the weight's rows by.
+std::vector<float> Transcriber::factors_of(const WeightValue& value) {
+  Scope scope;
+  if (value.layer >= 0) scope.layer = value.layer;
+  const auto rows = static_cast<std::size_t>(value.shape.size() == 1 ? value.shape[0] : product(value.shape) / value.shape.back());
+  std::vector<float> out;
+  for (const auto& [symbol, expression] : page_.fold[target_].times) {
+    if (symbol != value.symbol) continue;
+    const Datum factor = unfolded_->evaluate(expression, scope);
+    if (factor.number()) out.assign(rows, static_cast<float>(factor.as_real()));
+    for (const Datum& run : factor.list) {
+      if (run.list.size() != 2 || run.list[0].type != Datum::Type::integer || !run.list[1].number())
+        wrong(expression.origin, "times is a number, or a list of [rows, number]");
+      out.insert(out.end(), static_cast<std::size_t>(run.list[0].integer), static_cast<float>(run.list[1].as_real()));
+    }
+    if (out.size() != rows)
+      wrong(expression.origin, label(value) + " has " + std::to_string(rows) + " rows, its factors " + std::to_string(out.size()));
+  }
+  if (std::all_of(out.begin(), out.end(), [](float f) { return f == 1; })) out.clear();
+  return out;
+}
+
 // The first of the row's sources that turns around; what is wrong with the first is what is said.
 void Transcriber::weight_row(const WeightValue& value, const WeightRow& row, Transcript& out) {
   std::optional<std::uint32_t> weight;
@@ -196,14 +226,19 @@ void Transcriber::weight_row(const WeightValue& value, const WeightRow& row, Tra
     if (recipe.host.empty() && recipe.symbol == value.symbol && recipe.layer == value.layer) weight = i;
   }
   if (!weight) return;  // nobody reads it, or a rotary table does
-  std::vector<Undo> undo;
-  if (const Expression* computed = row.value.get(target_)) undo = undo_of(value, *computed, computed->root);
+  Transcript::Part begun;
+  begun.weight = *weight;
+  begun.factors = factors_of(value);
+  if (const Expression* computed = row.value.get(target_)) begun.undo = undo_of(value, *computed, computed->root);
   std::optional<Mistake> first;
-  for (const WeightSource& source : row.sources[target_]) {
+  std::vector<WeightSource> sources = row.sources[target_];
+  for (const auto& [symbol, source] : page_.fold[target_].weights)
+    if (symbol == value.symbol) sources = {source};
+  for (const WeightSource& source : sources) {
     if (!source.scheme.empty()) continue;  // a tensor that somebody else quantized
     try {
       std::vector<std::pair<std::string, Slot>> placed;
-      place(value, source, *weight, undo, placed);
+      place(value, source, begun, placed);
       for (auto& [name, slot] : placed) {
         std::vector<Slot>& slots = slots_[name];
         if (slots.empty()) order_.push_back(name);
@@ -250,7 +285,8 @@ void Transcriber::finish(Transcript& out) {
       const std::vector<std::int64_t> strides = row_major(slot.view);
       if (product(slot.view) != product(view))
         wrong(page_.origin, slot.where + ": what shares tensor " + mekik::quoted(name) + " with it sees it differently");
-      for (const std::int64_t axis : slot.order) slot.part.to_strides.push_back(strides[static_cast<std::size_t>(axis)]);
+      const std::vector<std::int64_t> own = slot.split.empty() ? strides : row_major(slot.split);
+      for (const std::int64_t axis : slot.order) slot.part.to_strides.push_back(own[static_cast<std::size_t>(axis)]);
       if (slot.axis >= 0) slot.part.to = slot.start * strides[static_cast<std::size_t>(slot.axis)];
       covered += product(slot.part.sizes);
       tensor.parts.push_back(std::move(slot.part));

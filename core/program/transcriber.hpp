@@ -1,6 +1,7 @@
 // Finds the Transcript of a model: builds its program, then turns every row of the page around.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,8 @@ class Transcriber : public Emitter {
   Transcriber(const PageSpec& page, const ModelMeta& meta, const BuildOptions& options, config::Diagnostics& diagnostics,
               std::size_t target, const ReadVector& read);
 
+  // What [fold] says of the target: hyperparameters become what they are afterwards. Before build().
+  void fold();
   // Throws Mistake where a row does not turn around.
   Transcript transcribe(Program program);
 
@@ -26,6 +29,7 @@ class Transcriber : public Emitter {
     Transcript::Part part;
     std::vector<std::int64_t> order;  // of the part's axes, in those of the view
     std::vector<std::int64_t> view;   // sizes; those of `axis` count only where the page gives a view
+    std::vector<std::int64_t> split;  // sizes that the part has instead, along the tensor's first axis
     std::int64_t axis = -1, start = 0;
     bool viewed = false;
     std::size_t rank = 0;  // of the stored tensor
@@ -36,7 +40,8 @@ class Transcriber : public Emitter {
   // transcribe_weights.cpp
   void weights(Transcript& out);
   void weight_row(const WeightValue& value, const WeightRow& row, Transcript& out);
-  void place(const WeightValue& value, const WeightSource& source, std::uint32_t weight, const std::vector<Undo>& undo,
+  std::vector<float> factors_of(const WeightValue& value);
+  void place(const WeightValue& value, const WeightSource& source, const Transcript::Part& begun,
              std::vector<std::pair<std::string, Slot>>& out);
   void place_part(const WeightValue& value, const WeightSource& source, const Slot& begun, std::vector<std::pair<std::string, Slot>>& out);
   Slot steps(const WeightValue& value, const WeightSource& source, std::vector<std::int64_t> natural, std::size_t rank);
@@ -49,7 +54,7 @@ class Transcriber : public Emitter {
   std::optional<Datum> stored_value(const HparamRow& row, const Datum& value);
   std::optional<Datum> invert(const Expression& e, const Expr& node, Datum value);
   void put(json::object& config, const std::string& name, const Datum& value);
-  void extra_keys(json::object& config);
+  void extra_keys(Transcript& out);
   void ropes(Transcript& out);
   void rope(const std::string& name, const RopeRow& row, Transcript& out);
   void long_rope(const RopeRow& row, const TableValue& table, const std::vector<std::pair<std::string, Datum>>& group,
@@ -58,12 +63,13 @@ class Transcriber : public Emitter {
 
   std::size_t target_;
   const ReadVector& read_;
-  std::set<std::string> explicit_;  // keys that [convert] wrote
-  std::vector<std::string> order_;  // of target tensors
+  std::unique_ptr<ModelReader> unfolded_;  // the model as it was before fold()
+  std::set<std::string> explicit_;         // keys that [convert] wrote
+  std::vector<std::string> order_;         // of target tensors
   std::unordered_map<std::string, std::vector<Slot>> slots_;
 };
 
-// Throws Mistake when the source and what was written for it are not the same model.
-void check_same(const Program& source, const Program& target);
+// Throws Mistake when the source and what was written for it are not the same model. Another page may call its weights otherwise.
+void check_same(const Program& source, const Program& target, bool same_page);
 
 }  // namespace mekik::program

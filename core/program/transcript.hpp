@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct Transcript {
     std::uint32_t weight = 0;
     std::vector<std::int64_t> sizes, from_strides, to_strides;
     std::int64_t from = 0, to = 0;
-    std::vector<Undo> undo;  // of every value, in this order
+    std::vector<float> factors;  // of each row of the weight, before `undo`; empty: 1
+    std::vector<Undo> undo;      // of every value, in this order
   };
   struct Tensor {
     std::string name;
@@ -34,11 +36,12 @@ struct Transcript {
     std::vector<float> host;          // in place of parts: made here
     bool small = false;               // a vector, a rotary table: stays F32 whatever the type
   };
-  Program program;                 // of the source; says how its weights are read
-  std::string page, architecture;  // architecture: what the target calls it
-  std::vector<Tensor> tensors;     // in the order in which the program meets their weights
-  json::object config;             // hf: nested as config.json; gguf: flat keys
-  std::vector<std::string> notes;  // what has no place in the target
+  Program program;                            // of the source; says how its weights are read
+  std::string page, architecture;             // architecture: what the target calls it
+  std::vector<Tensor> tensors;                // in the order in which the program meets their weights
+  json::object config;                        // hf: nested as config.json; gguf: flat keys
+  std::map<std::string, json::object> files;  // hf: other JSON files of the folder, "1_Pooling/config.json"
+  std::vector<std::string> notes;             // what has no place in the target
 };
 
 // A vector among the source's tensors, decoded.

@@ -21,6 +21,8 @@ try:
 except ImportError:
     llama_cpp = None
 try:
+    if sys.argv[1] == "--llama":  # needs llama.cpp alone
+        raise ImportError
     import torch
     import transformers
 except ImportError:
@@ -36,7 +38,10 @@ import gguf_twin  # noqa: E402
 NAMES = ["arcee-biased", "arcee-plain", "cohere-normed", "cohere-plain", "cohere2-plain", "ernie4_5-plain", "exaone-plain", "exaone4-mixed",
           "exaone4-plain", "falcon-grouped", "gemma-mqa", "gemma-plain", "glm-wide", "glm4-biased", "glm4-plain", "gpt_neox-plain", "granite-plain",
           "llama-plain", "llama-linear", "llama-llama3", "llama-yarn", "mistral-v4", "nemotron-plain", "qwen2-plain", "qwen2-yarn", "qwen3-biased",
-          "qwen3-plain", "qwen3-v4", "starcoder2-plain", "stablelm-plain", "stablelm-v4", "olmo2-plain", "smollm3-plain", "phi3-plain"]
+          "qwen3-plain", "qwen3-v4", "starcoder2-plain", "stablelm-plain", "stablelm-v4", "olmo2-plain", "smollm3-plain", "phi3-plain", "gemma2-plain",
+         "gemma2-scalar", "gemma2-v4", "gemma3-plain", "gemma3-v4", "gemma3n-plain", "gemma3n-shared", "gemma4-bare", "gemma4-experts", "gemma4-plain",
+         "gemma4-shared", "gpt2-plain", "gpt2-scaled", "gpt_bigcode-heads", "gpt_bigcode-plain", "bloom-odd", "bloom-plain", "glm-bare", "glm-plain",
+         "falcon-one_norm", "falcon_h1-scaled", "jamba-plain", "lfm2-older", "falcon_mamba-plain", "cohere2-mixed", "exaone_moe-grouped", "gpt_oss-v4"]
 OWN_WAY = ("phi3-plain", "qwen2-yarn")  # llama.cpp takes the same keys as its converter writes, and other windows and scalings than transformers
 BOUND, SAME, ROUGH = 1e-3, 1e-4, 5e-2  # of the logits' standard deviation: transformers; within llama.cpp; llama.cpp against transformers
 
@@ -53,6 +58,22 @@ def quiet():
 
 
 def in_llama_cpp(path, tokens):
+    """In a process of its own, which an assertion of llama.cpp ends: None where it does not open the file, or dies of it."""
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--llama", path, ",".join(map(str, tokens))], capture_output=True, timeout=120,
+                          env={**os.environ, "GGML_NO_BACKTRACE": "1"})
+    return np.frombuffer(done.stdout, np.float32) if done.returncode == 0 and done.stdout else None
+
+
+def llama_child(path, tokens):
+    kept = quiet()
+    out = llama_logits(path, tokens)
+    if out is not None:
+        sys.stdout.buffer.write(out.astype(np.float32).tobytes())
+    del kept
+    return 0
+
+
+def llama_logits(path, tokens):
     parameters = llama_cpp.llama_model_default_params()
     parameters.n_gpu_layers = 0
     model = llama_cpp.llama_model_load_from_file(path.encode(), parameters)
@@ -132,7 +153,6 @@ def main():
     if llama_cpp is None and transformers is None:
         print("skipped: neither llama-cpp-python nor transformers is installed")
         return 77
-    kept = quiet() if llama_cpp is not None else None
     if transformers is not None:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
@@ -144,9 +164,8 @@ def main():
             except Exception as error:  # whatever they throw
                 failed += 1
                 print(f"FAILED  {name}: {str(error)[:600]}", flush=True)
-    del kept
     print(f"{len(names)} models, {failed} failures")
     return 1 if failed else 0
 
 
-sys.exit(main())
+sys.exit(llama_child(sys.argv[2], [int(t) for t in sys.argv[3].split(",")]) if PROGRAM == "--llama" else main())

@@ -71,9 +71,32 @@ def piece(text, score, kind):
     return b"\x0a" + bytes([len(body)]) + body
 
 
-def sentencepiece_model(model_type, drop_spaces=False):
+def unigram_like(names, special, charsmap=None):
+    """As transformers makes it of XLM-RoBERTa's pieces."""
+    steps = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    around = {"single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]}
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": n, "content": names[n][0], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True} for n in special],
+            "normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, space]},
+            "post_processor": {"type": "TemplateProcessing", **around, "pair": around["single"] + [{"Sequence": {"id": "B", "type_id": 1}}],
+                               "special_tokens": {name: {"id": name, "ids": [n], "tokens": [name]} for n, name in ((0, "<s>"), (2, "</s>"))}},
+            "decoder": space, "model": {"type": "Unigram", "unk_id": 3, "vocab": [list(entry) for entry in names], "byte_fallback": False}}
+
+
+def wordpiece_like(words, lower=True):
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": n, "content": words[n], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True} for n in range(5)],
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": lower},
+            "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+                      "vocab": {word: n for n, word in enumerate(words)}}}
+
+
+def sentencepiece_model(model_type, drop_spaces=False, whole=True):
     pieces = [(b"<unk>", 0, 2), (b"<s>", 0, 3), (b"</s>", 0, 3), *((f"<0x{b:02X}>".encode(), 0, 6) for b in range(256)), ("\u2581".encode(), -5, 1), (b"l", -6, 1), (b"o", -7, 1),
-              (b"lo", -1, 1), ("\u2581\u2581".encode(), 0, 4)]
+              (b"lo", -1, 1), *([("\u2581\u2581".encode(), 0, 4)] if whole else [])]
     trainer = b"\x18" + bytes([model_type]) + b"\x98\x02\x01"  # model_type, byte_fallback
     normalizer = b"\x18\x00" + (b"" if drop_spaces else b"\x20\x00")  # add_dummy_prefix and remove_extra_whitespaces: no
     return b"".join(piece(*p) for p in pieces) + b"\x12" + bytes([len(trainer)]) + trainer + b"\x1a" + bytes([len(normalizer)]) + normalizer
@@ -172,6 +195,52 @@ def pieces(scratch):
     assert keys["token_type"][259:266] == [NORMAL, NORMAL, NORMAL, NORMAL, USER, UNUSED, UNUSED]
 
 
+def back_again(scratch, name):
+    """The file's tokenizer as a folder's."""
+    path, folder = os.path.join(scratch, name + ".gguf"), os.path.join(scratch, name + "-back")
+    report = json.loads(mekik("convert", path, "--to", "safetensors", "-o", folder, "--json"))
+    assert not any("tokenizer" in note for note in report["notes"]), report["notes"]
+    assert tokens_of(folder) == tokens_of(path), f"{name}: the folder that comes back tokenizes differently"
+
+
+def unigram(scratch):
+    names = [("<s>", 0), ("<pad>", 0), ("</s>", 0), ("<unk>", 0), ("\u2581", -3), ("\u2581Hello", -5), ("\u2581world", -6), ("l", -4), ("o", -4.5), ("w", -4.25), ("\u2581lo", -4.75),
+             ("er", -5.5), ("2", -6), ("0", -6), ("4", -6), ("<mask>", 0)]
+    keys, notes = convert(scratch, "xlmr", 18, {"tokenizer.json": unigram_like(names, [0, 1, 2, 3, 15]), "tokenizer_config.json": {
+        "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}})
+    assert keys["model"] == "t5" and keys["pre"] == "default" and keys["add_space_prefix"] is True and keys["remove_extra_whitespaces"] is True, keys
+    assert (keys["add_bos_token"], keys["add_eos_token"]) == (True, True)
+    assert keys["token_type"][:5] == [CONTROL, CONTROL, CONTROL, UNKNOWN, NORMAL] and keys["token_type"][15:] == [CONTROL, UNUSED, UNUSED], keys["token_type"]
+    assert np.allclose(keys["scores"][4:8], [-3, -5, -6, -4]) and (keys["bos_token_id"], keys["eos_token_id"], keys["unknown_token_id"]) == (0, 2, 3)
+    back_again(scratch, "xlmr")
+    keys, notes = convert(scratch, "t5", 266, {"tokenizer.model": sentencepiece_model(1, drop_spaces=True, whole=False), "tokenizer_config.json": {
+        "tokenizer_class": "T5Tokenizer", "eos_token": "</s>", "unk_token": "<unk>"}})
+    assert keys["model"] == "t5" and keys["remove_extra_whitespaces"] is True and keys["add_space_prefix"] is False, (keys, notes)
+    assert (keys["add_bos_token"], keys["add_eos_token"]) == (False, True)
+    back_again(scratch, "t5")
+
+
+def wordpieces(scratch):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "world", "low", "##er", "2024", "cafe", "\u4f60", "[unused1]"]
+    names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    for name, lower in (("bert", True), ("cased", False)):
+        keys, notes = convert(scratch, name, 14, {"tokenizer.json": wordpiece_like(words, lower), "tokenizer_config.json": names})
+        assert not notes, notes
+        assert keys["model"] == "bert" and keys["tokens"] == [*words[:5], "\u2581hello", "\u2581world", "\u2581low", "er", "\u25812024", "\u2581cafe", "\u2581\u4f60",
+                                                            "\u2581[unused1]", "[PAD13]"], keys["tokens"]
+        assert keys["token_type"] == [CONTROL] * 5 + [NORMAL] * 8 + [UNUSED]
+        assert (keys["unknown_token_id"], keys["cls_token_id"], keys["seperator_token_id"], keys["padding_token_id"]) == (1, 2, 3, 0)
+        assert keys["normalizer.lowercase"] is lower
+        back_again(scratch, name)
+    keys, notes = convert(scratch, "txt", 13, {"vocab.txt": "\n".join(words).encode() + b"\n", "tokenizer_config.json": {"tokenizer_class": "BertTokenizer"}})
+    assert keys["model"] == "bert" and not notes, (keys, notes)
+    # What BERT's own words cannot say.
+    odd = wordpiece_like(words)
+    odd["pre_tokenizer"] = {"type": "Whitespace"}
+    keys, notes = convert(scratch, "oddwords", 13, {"tokenizer.json": odd, "tokenizer_config.json": names})
+    assert keys == {"model": "no_vocab"} and "does not split as BERT's" in notes[0], (keys, notes)
+
+
 def left_out(scratch):
     odd = byte_level([r"\p{Lu}+|.+"])
     keys, notes = convert(scratch, "odd", 263, {"tokenizer.json": odd, "tokenizer_config.json": NAMES})
@@ -184,7 +253,7 @@ def left_out(scratch):
 
 def main():
     failed = 0
-    for check in (qwen_like, with_bos, plain_pattern, merges_as_scores, pieces, left_out):
+    for check in (qwen_like, with_bos, plain_pattern, merges_as_scores, pieces, unigram, wordpieces, left_out):
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 check(scratch)
