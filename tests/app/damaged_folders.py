@@ -68,7 +68,7 @@ REFUSED = [
     ("llama-plain", configured(rope_scaling="linear", rope_parameters=None), 'metadata key "rope_scaling" is "linear", not an object'),
     ("llama-plain", configured(rope_parameters=[]), 'metadata key "rope_parameters" is [], not an object'),
     ("llama-plain", configured(architectures=["a\x1b[31mb\rc"]), "'a\\x1b[31mb\\x0dc'"),
-    ("bert-mean", pooled(pooling_mode_max_tokens=True), '"1_Pooling/config.json:pooling_mode_max_tokens" is true'),
+    ("bert-mean", pooled(pooling_mode_max_tokens=True), 'pooling_mode_mean_tokens and pooling_mode_max_tokens are both set'),
 ]
 
 
