@@ -39,7 +39,7 @@ std::vector<std::string> modes_of(const json::value& pooling, std::string& wrong
 // modules.json may name what is computed: a transformer, one way of pooling, linears and a length of 1. Gives the way of pooling, empty
 // where nothing names one. What is not computed is a Mistake that only embeddings mind.
 std::string ModelReader::pooling_module(bool chosen) {
-  if (meta_.format != "hf") return {};
+  if (meta_.format != "hf") return chosen ? options_.pooling : std::string{};
   const auto refuse = [&](const std::string& what) { throw Mistake{page_.main.origin, what, {}, true}; };
   bool pools = false;
   const json::value& modules = beside("modules.json");
