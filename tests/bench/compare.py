@@ -31,7 +31,7 @@ class Mekik:
         pipeline = os.path.join(self.folder.name, "p.toml")
         with open(pipeline, "w") as out:
             out.write(f'[pipeline]\nextends = {json.dumps(os.path.abspath(base))}\n[model]\npath = {json.dumps(os.path.abspath(path))}\n'
-                      f'name = "m"\n[backend]\nthreads = {threads}\n[server]\nlisten = ["tcp://127.0.0.1:8099"]\n')
+                      f'name = "m"\n[backend]\nthreads = {threads}\n[cache]\nuse = "none"  # every run computes all of its prompt\n[server]\nlisten = ["tcp://127.0.0.1:8099"]\n')
         self.process = subprocess.Popen([program, "serve", pipeline], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
             try:
