@@ -123,7 +123,8 @@ def shown_only(words):
 
 def on_model(command, output):
     harness.need(harness.SMOLLM2, "SmolLM2")
-    assert run(shlex.split(command.replace("model.gguf", harness.SMOLLM2)) + ["--max-tokens", "4"]).strip()
+    brief = [] if "--max-tokens" in command else ["--max-tokens", "4"]
+    assert run(shlex.split(command.replace("model.gguf", harness.SMOLLM2)) + brief).strip()
 
 
 def convert(command, output):
@@ -147,6 +148,7 @@ COMMANDS = {
     "mekik run": shown_only(["mekik", "run", "--help"]),
     "mekik run ... --print-config": shown_only([*CHAT, "--print-config"]),
     'mekik run model.gguf -p "Hi"': on_model,
+    "mekik run model.gguf --tokens 1,2,3 --max-tokens 1": on_model,
 }
 
 
