@@ -5,6 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "config/folder.hpp"
 #include "program/emitter.hpp"
 #include "program/page.hpp"
 #include "program/transcriber.hpp"
@@ -52,18 +53,8 @@ std::optional<std::string> page_name(const config::Value& page, const config::Or
 }
 
 void load_directory(const fs::path& directory, std::map<std::string, config::Value>& raw, config::Diagnostics& diagnostics) {
-  std::error_code failed;
-  std::vector<fs::path> files;
-  for (fs::directory_iterator entry{directory, failed}, end; !failed && entry != end; entry.increment(failed))
-    if (entry->path().extension() == ".toml") files.push_back(entry->path());
-  if (failed) {
-    const auto source = std::make_shared<config::Source>(config::Source{directory.string(), {}});
-    diagnostics.error({source, 0, 0}, "cannot list architecture pages: " + failed.message());
-    return;
-  }
-  std::sort(files.begin(), files.end());
   std::map<std::string, config::Origin> here;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : config::toml_files(directory, "architecture pages", diagnostics)) {
     config::Value page;
     if (!config::parse_toml_file(file.string(), page, diagnostics, kMaxPageBytes)) continue;
     const auto name = page_name(page, page.origin, diagnostics);

@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "config/folder.hpp"
 #include "text/answer/format.hpp"
 
 namespace mekik::text {
@@ -150,17 +151,7 @@ AnswerFormats AnswerFormats::read(std::string_view toml, config::Diagnostics& di
 
 AnswerFormats AnswerFormats::load(const fs::path& directory, config::Diagnostics& diagnostics) {
   AnswerFormats out;
-  std::error_code failed;
-  std::vector<fs::path> files;
-  for (fs::directory_iterator entry{directory, failed}, end; !failed && entry != end; entry.increment(failed))
-    if (entry->path().extension() == ".toml") files.push_back(entry->path());
-  if (failed) {
-    const auto source = std::make_shared<config::Source>(config::Source{directory.string(), {}});
-    diagnostics.error({source, 0, 0}, "cannot list the formats of answers: " + failed.message());
-    return out;
-  }
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
+  for (const fs::path& file : config::toml_files(directory, "the formats of answers", diagnostics)) {
     Value page;
     if (config::parse_toml_file(file.string(), page, diagnostics)) out.formats_.push_back(Reader{diagnostics}.format(page));
   }
