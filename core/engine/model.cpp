@@ -328,8 +328,9 @@ Status Model::load() {
     const PreparedWeights::Of of{m.pipeline, m.component, m.device_info, *m.file, *m.store, m.program, m.name, m.backend_plan.weight_bytes};
     m.prepared = std::make_unique<PreparedWeights>(of, m.exec);
     if (!m.prepared->map(of)) {
+      const auto start = std::chrono::steady_clock::now();
       MEKIK_CHECK_OK(m.pack());
-      m.prepared->keep(of);
+      m.prepared->keep(of, std::chrono::steady_clock::now() - start);
     }
   }
   m.store.reset();

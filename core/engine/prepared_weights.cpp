@@ -17,8 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kWorthKeeping = std::uint64_t{8} << 20;  // less is packed in the time that a file takes to open
-constexpr std::chrono::seconds kPatience{1};
-constexpr std::uint32_t kMaxThreads = 8;  // as many as read memory at its full speed
+constexpr std::chrono::seconds kPatience{5};                     // at the end of a process, or longer: what packing took
+constexpr int kNice = 5;                                         // of the writer: requests go first, and a busy machine does not starve it
+constexpr std::uint32_t kMaxThreads = 8;                         // as many as read memory at its full speed
 constexpr const char* kComponent = "model";
 
 constexpr const char* kTurnOff = "; model.prepared = false keeps none";
@@ -75,8 +76,9 @@ bool PreparedWeights::map(const Of& of) {
   return true;
 }
 
-void PreparedWeights::keep(const Of& of) {
+void PreparedWeights::keep(const Of& of, std::chrono::steady_clock::duration packing) {
   if (table_ == nullptr) return;
+  patience_ = std::max<std::chrono::steady_clock::duration>(kPatience, packing);
   std::vector<weights::PackedBytes> packed;
   for (std::uint32_t t = 0; t < of.program.tensors.size(); ++t) {
     if (of.program.tensors[t].weight < 0) continue;
@@ -91,9 +93,11 @@ void PreparedWeights::keep(const Of& of) {
   std::error_code error;
   const std::string model = fs::absolute(of.pipeline.model.path, error).string();
   writer_ = std::thread{[this, model, packed = std::move(packed)] {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);  // of this thread; requests go first
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // of this thread
     const Status status = weights::write_prepared(path_, key_, model, packed, stop_);
     if (status.ok()) log::info(kComponent, "the packed weights are kept in " + path_.string() + " for the next start" + kTurnOff);
+    else if (status.code == Code::cancelled)
+      log::info(kComponent, "the packed weights are not kept: the process ends before they are written");
     else if (status.code == Code::io) log::warning(kComponent, "weights are not kept for the next start: " + status.text + kTurnOff);
     const std::lock_guard lock{mutex_};
     done_ = true;
@@ -105,7 +109,7 @@ void PreparedWeights::finish() {
   if (!writer_.joinable()) return;
   {
     std::unique_lock lock{mutex_};
-    written_.wait_for(lock, kPatience, [&] { return done_; });
+    written_.wait_for(lock, patience_, [&] { return done_; });
   }
   stop_ = true;
   writer_.join();

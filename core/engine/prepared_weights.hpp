@@ -1,6 +1,7 @@
 // Packed weights from an earlier start in place of packing, or the keeping of today's for the next one.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <memory>
@@ -33,9 +34,9 @@ class PreparedWeights {
   ~PreparedWeights();
   // Brings all weights into the exec from the file of an earlier start; false: there is none, they are to be packed.
   bool map(const Of& of);
-  // All weights have been packed: writes them, beside whatever comes next.
-  void keep(const Of& of);
-  // Before the exec is freed. Gives a file that is nearly written a moment, and a longer one up.
+  // All weights have been packed, which took `packing`: writes them, beside whatever comes next.
+  void keep(const Of& of, std::chrono::steady_clock::duration packing);
+  // Before the exec is freed. Waits for the file for as long as packing took, at least five seconds, and gives a longer one up.
   void finish();
 
  private:
@@ -50,6 +51,7 @@ class PreparedWeights {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable written_;
+  std::chrono::steady_clock::duration patience_{};
   bool done_ = false;  // under mutex_
 };
 
