@@ -10,6 +10,7 @@
 namespace mekik::engine {
 namespace {
 
+constexpr std::uint32_t kStateTokens = 32768;  // over so many tokens of prompts the slots for kept states are spread
 constexpr std::size_t kMaxStops = 64, kMaxStopBytes = 4096, kMaxStopTokens = 4096;
 
 std::uint64_t random_seed() {
@@ -26,6 +27,12 @@ Loop::Loop(Runtime runtime)
       slots_{runtime_.slots ? runtime_.limits.n_slots : 0},
       prefixes_{runtime_} {
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) pools_.emplace_back(runtime_.limits.n_blocks[g]);
+  if (runtime_.slots) {
+    const std::uint32_t kept = slots_.size() - std::min(slots_.size(), runtime_.limits.max_seqs);
+    std::uint32_t blocks = blocks_for(kStateTokens);
+    if (!pools_.empty()) blocks = std::min(blocks, pools_[0].size());
+    state_blocks_ = std::max(1u, blocks / std::max(kept, 1u));
+  }
   longest_ = std::min(runtime_.context, capacity_tokens());
   publish(true);
 }

@@ -7,6 +7,7 @@ namespace mekik::engine {
 void Batch::fill(const std::vector<Part>& parts, const Runtime& runtime, float* output) {
   const auto n_groups = static_cast<std::uint32_t>(runtime.groups.size());
   const bool slots = runtime.slots;
+  bool on_the_way = false;  // states are saved after other tokens than the last of a sequence
   token_ids_.clear();
   positions_.clear();
   seq_start_.assign(1, 0);
@@ -29,9 +30,15 @@ void Batch::fill(const std::vector<Part>& parts, const Runtime& runtime, float* 
     context_len_.push_back(static_cast<std::int32_t>(s.computed));
     for (const auto& table : s.blocks) max_blocks = std::max(max_blocks, table.size());
     if (slots) {
-      state_in_.push_back(s.computed == 0 ? -1 : s.slot.id());
+      const std::size_t begin = state_out_.size();
+      state_in_.push_back(s.slot.id());
       state_out_.resize(token_ids_.size(), -1);
-      state_out_.back() = s.slot.id();
+      state_out_.back() = (s.next_slot ? s.next_slot : s.slot).id();
+      for (const auto& c : s.checkpoints) {
+        if (c.tokens <= s.computed) continue;
+        state_out_[begin + c.tokens - s.computed - 1] = c.slot.id();
+        on_the_way = true;
+      }
     }
   }
   tables_.resize(n_groups);
@@ -62,6 +69,7 @@ void Batch::fill(const std::vector<Part>& parts, const Runtime& runtime, float* 
   raw_.state_out = slots ? state_out_.data() : nullptr;
   float*& to = runtime.vectors ? raw_.hidden : raw_.logits;
   to = rows_.empty() ? nullptr : output;
+  if (on_the_way) raw_.uses |= MEKIK_USE_STATE_OUT;
   if (runtime.vectors) raw_.uses |= MEKIK_USE_HIDDEN;
   if (runtime.token_types) raw_.uses |= MEKIK_USE_TYPES;
   raw_.token_types = runtime.token_types ? token_types_.data() : nullptr;

@@ -7,7 +7,7 @@ namespace mekik::engine {
 
 Lease Lease::share() const {
   if (pool_ == nullptr) return {};
-  ++pool_->entries_[static_cast<std::size_t>(id_)].references;
+  pool_->change(id_, 1, 0);
   return Lease{pool_, id_};
 }
 
@@ -44,10 +44,20 @@ void Pool::completed(std::uint64_t ticket) {
   });
 }
 
+void Pool::change(std::int32_t id, int references, int kept) {
+  auto& entry = entries_[static_cast<std::size_t>(id)];
+  const bool was_kept = entry.kept > 0, was_alone = alone(entry);
+  entry.references += static_cast<std::uint32_t>(references);
+  entry.kept += static_cast<std::uint32_t>(kept);
+  kept_ += static_cast<std::uint32_t>((entry.kept > 0) - was_kept);
+  only_kept_ += static_cast<std::uint32_t>(alone(entry) - was_alone);
+}
+
 void Pool::release(std::int32_t id) {
   auto& entry = entries_[static_cast<std::size_t>(id)];
   assert(entry.references > 0);
-  if (--entry.references > 0) return;
+  change(id, -1, 0);
+  if (entry.references > 0) return;
   (entry.ticket > completed_ ? pending_ : free_).push_back(id);
 }
 

@@ -27,12 +27,13 @@ Status Loop::check_invariants() const {
   std::vector<std::vector<std::uint32_t>> counts;
   for (const auto& pool : pools_) counts.emplace_back(pool.size(), 0);
   std::vector<std::uint32_t> slots(slots_.size(), 0);
-  prefixes_.count(counts);
+  prefixes_.count(counts, slots);
   MEKIK_CHECK_OK(prefixes_.check());
   for (const auto& s : sequences_) {
     const auto name = "sequence " + std::to_string(s->id);
     const bool holds = s->state == SequenceState::running;
-    if (!holds && (s->computed != 0 || !s->blocks.empty() || s->slot)) return internal_error(name + " does not run but holds state");
+    if (!holds && (s->computed != 0 || !s->blocks.empty() || s->slot || !s->checkpoints.empty()))
+      return internal_error(name + " does not run but holds state");
     if (holds && s->left() == 0) return internal_error(name + " runs with nothing to compute");
     if (s->tokens.size() > runtime_.context) return internal_error(name + " is longer than the context");
     for (std::size_t g = 0; g < s->blocks.size(); ++g) {
@@ -46,6 +47,12 @@ Status Loop::check_invariants() const {
       }
     }
     if (s->slot) ++slots[static_cast<std::size_t>(s->slot.id())];
+    if (s->next_slot) return internal_error(name + " has a slot for a state that no step makes");
+    if (runtime_.slots && s->computed > 0 && !s->slot) return internal_error(name + " lacks its state");
+    for (const auto& c : s->checkpoints) {
+      if (c.tokens > s->computed) return internal_error(name + " has a checkpoint of what it has not computed");
+      ++slots[static_cast<std::size_t>(c.slot.id())];
+    }
   }
   for (std::size_t g = 0; g < pools_.size(); ++g) MEKIK_CHECK_OK(check_pool(pools_[g], counts[g], "block " + std::to_string(g) + "/"));
   return check_pool(slots_, slots, "slot");

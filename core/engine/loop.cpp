@@ -11,6 +11,7 @@
 namespace mekik::engine {
 namespace {
 
+constexpr std::uint32_t kManyTokens = 16;         // of a step from which on its time is that of its tokens
 constexpr std::uint64_t kPollNs = 1'000'000'000;  // how often a wait for the backend comes up for air
 
 bool goes_before(const Sequence& a, const Sequence& b) {  // by priority, then by arrival
@@ -120,8 +121,7 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
   step.max_seqs = runtime_.limits.max_seqs;
   step.block_tokens = runtime_.limits.block_tokens;
   step.free_blocks = UINT32_MAX;
-  for (std::uint32_t g = 0; g < pools_.size(); ++g)
-    step.free_blocks = std::min(step.free_blocks, pools_[g].free() + prefixes_.evictable(g, pools_[g]));
+  for (std::uint32_t g = 0; g < pools_.size(); ++g) step.free_blocks = std::min(step.free_blocks, pools_[g].free() + pools_[g].only_kept());
   step.now_ns = now();
   step.seqs = view_.data();
   std::vector<mekik_choice> plan(view_.size());
@@ -181,14 +181,13 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
 std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left) {
   const bool waited = s.state == SequenceState::waiting;
   if (waited) match_cache(s);
-  if (runtime_.slots && !s.slot) s.slot = slots_.take();
   std::uint32_t tokens = std::min({runtime_.whole ? s.left() : choice.tokens, s.left(), tokens_left});
   if (s.scoring()) tokens = std::min(tokens, rows_left);  // each of its tokens reaches the head
   if (rows_left == 0 && tokens == s.left()) --tokens;
-  if (runtime_.slots && !s.slot) tokens = 0;
   if (runtime_.whole && tokens < s.left()) tokens = 0;  // the next step has room for it
   if (tokens > 0) tokens = take_blocks(s, tokens);
   if (runtime_.whole && tokens < s.left()) tokens = 0;
+  if (tokens > 0 && runtime_.slots && !take_slots(s, tokens)) tokens = 0;
   if (tokens == 0) {
     if (waited) s.drop_state();
     return {};
@@ -210,24 +209,29 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
 
 void Loop::match_cache(Sequence& s) {
   if (!prefixes_.on() || s.scoring()) return;
-  const auto next = prefixes_.match(s, sequences_, now());
-  if (next.rows > 0) copy_rows(s, next);
-  telemetry_.looked_up(static_cast<std::uint32_t>(s.tokens.size()), s.computed);
+  auto found = prefixes_.match(s, sequences_, now());
+  bool copied = found.rows == 0 || copy_rows(s, found);
+  if (runtime_.slots && copied) s.slot = std::move(found.state);
+  else if (runtime_.slots) s.drop_state();  // it could begin at that state only
+  if (runtime_.slots && found.seen > s.computed) s.branch = found.seen;
+  telemetry_.looked_up(s, found.miss);
 }
 
-// The known beginning of a block that others hold comes into a block of the sequence's own. Without a free block it is computed again.
-void Loop::copy_rows(Sequence& s, const PrefixIndex::Partial& next) {
+// The known beginning of a block that others hold comes into a block of the sequence's own. False: without a free block it is computed
+// again.
+bool Loop::copy_rows(Sequence& s, const PrefixIndex::Match& next) {
   std::vector<Lease> own(pools_.size());
   std::vector<mekik_move> moves;
   for (std::uint32_t g = 0; g < pools_.size(); ++g) {
     while (pools_[g].free() == 0 && evict(g)) {}
     own[g] = pools_[g].take();
-    if (!own[g]) return;
+    if (!own[g]) return false;
     if (next.blocks[g]) moves.push_back({MEKIK_WHAT_ROWS, g, next.blocks[g].id(), own[g].id(), 0, 0, next.rows, 0});
   }
-  if (!move(moves)) return;
+  if (!moves.empty() && !move(moves)) return false;
   for (std::uint32_t g = 0; g < pools_.size(); ++g) s.blocks[g].push_back(std::move(own[g]));
   s.computed += next.rows;
+  return true;
 }
 
 // Extends the block tables for `tokens` more tokens, or for as many as there are blocks; returns how many that is.
@@ -269,6 +273,7 @@ void Loop::make_room() {
 }
 
 void Loop::preempt(Sequence& s) {
+  prefixes_.insert_tail(s, now());  // what nobody needs the room of is found again
   s.drop_state();
   s.state = SequenceState::waiting;
   telemetry_.preempted();
@@ -286,11 +291,13 @@ Status Loop::run(const std::vector<Part>& parts) {
     for (std::uint32_t g = 0; g < pools_.size(); ++g)
       for (const auto& block : part.sequence->blocks[g])
         if (block) pools_[g].named(block.id(), ticket);
-    if (part.sequence->slot) slots_.named(part.sequence->slot.id(), ticket);
+    name_slots(*part.sequence, ticket);
   }
   auto status = wait_for(ticket);
   ++steps_;
-  telemetry_.step(now() - began);
+  const auto took = now() - began;
+  telemetry_.step(took);
+  if (const auto n = batch_.get()->n_tokens; n >= kManyTokens) prefixes_.set_token_ns(took / n);
   return status;
 }
 
@@ -310,6 +317,7 @@ void Loop::advance(const std::vector<Part>& parts) {
   for (const auto& part : parts) {
     auto& s = *part.sequence;
     s.computed += part.tokens;
+    if (runtime_.slots) keep_slots(s);
     prefixes_.insert(s, now());
     for (std::size_t g = 0; g < pools_.size(); ++g) {
       const auto window = runtime_.groups[g].window;
@@ -327,16 +335,16 @@ void Loop::publish(bool at_once) {
     if (s->state == SequenceState::waiting || s->state == SequenceState::following) ++stats.waiting;
   }
   for (std::uint32_t g = 0; g < pools_.size(); ++g) {
-    const std::uint32_t free = pools_[g].free() + prefixes_.evictable(g, pools_[g]);  // what is only kept can be had at once
-    if (g > 0 && free >= stats.blocks_free) continue;                                 // the scarcest group
+    const std::uint32_t free = pools_[g].free() + pools_[g].only_kept();  // what is only kept can be had at once
+    if (g > 0 && free >= stats.blocks_free) continue;                     // the scarcest group
     stats.blocks_total = pools_[g].size();
     stats.blocks_free = free;
     stats.blocks_pending = pools_[g].pending();
   }
   if (sequences_.empty()) {
     busy_ = false;
-    for (std::uint32_t g = 0; g < pools_.size(); ++g)
-      stats.blocks_leaked += pools_[g].held() - std::min(pools_[g].held(), prefixes_.held(g));
+    for (std::uint32_t g = 0; g < pools_.size(); ++g) stats.blocks_leaked += pools_[g].held() - pools_[g].kept();
+    stats.blocks_leaked += slots_.held() - slots_.kept();
   }
   stats.steps = steps_;
   stats.device_lost = lost_;

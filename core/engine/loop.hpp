@@ -53,7 +53,7 @@ class Loop {
   std::vector<Part> check_plan(const std::vector<mekik_choice>& plan);
   std::optional<Part> start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left);
   void match_cache(Sequence& s);
-  void copy_rows(Sequence& s, const PrefixIndex::Partial& next);
+  bool copy_rows(Sequence& s, const PrefixIndex::Match& next);
   std::uint32_t take_blocks(Sequence& s, std::uint32_t tokens);
   bool evict(std::uint32_t group);
   void make_room();
@@ -61,6 +61,13 @@ class Loop {
   Status wait_for(std::uint64_t ticket);
   void advance(const std::vector<Part>& parts);
   void publish(bool at_once);
+  // states.cpp
+  Lease take_slot();
+  bool spare_slot() const;
+  int worth(const Sequence& s, std::uint32_t tokens) const;
+  bool take_slots(Sequence& s, std::uint32_t tokens);
+  void name_slots(const Sequence& s, std::uint64_t ticket);
+  void keep_slots(Sequence& s);
   // output.cpp
   void sample(const Part& part);
   void score(const Part& part, std::uint32_t first);
@@ -88,7 +95,8 @@ class Loop {
   Runtime runtime_;
   Telemetry telemetry_;
   const mekik_vocab vocab_;
-  std::uint32_t longest_ = 0;  // tokens that a sequence may have: the context, or what the pools hold
+  std::uint32_t state_blocks_ = 1;  // of a prompt from one kept state to the next
+  std::uint32_t longest_ = 0;       // tokens that a sequence may have: the context, or what the pools hold
 
   // [engine] only
   std::vector<Pool> pools_;  // per group; before everything that holds leases

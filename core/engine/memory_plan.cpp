@@ -17,6 +17,8 @@ constexpr std::uint64_t kSamplingBytes = 24;            // per token of the voca
 constexpr double kMachineShare = 0.85;                  // of the machine may be planned for
 constexpr std::uint32_t kWholeTokens = 8192;            // of a step that must hold whole sequences, where the pipeline says nothing
 constexpr std::uint64_t kDefaultCacheBytes = 1u << 30;  // of a pipeline that names no cache.memory
+constexpr std::uint64_t kStateShare = 4;                // this part of the cache's memory is for recurrent states that are kept
+constexpr std::uint64_t kMaxKeptStates = 65536;
 
 std::uint32_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
   return static_cast<std::uint32_t>((tokens + block_tokens - 1) / block_tokens);
@@ -41,6 +43,15 @@ void share_blocks(std::uint64_t bytes, const program::Program& program, std::uin
     limits.n_blocks[g] = static_cast<std::uint32_t>(sequences * most_blocks(program.groups[g], context, limits.max_tokens, pipeline));
 }
 
+// Slots for recurrent states that the cache keeps, beyond one a sequence: two a block of everything that can run at once are plenty.
+std::uint32_t kept_slots(std::uint64_t bytes, const program::Program& program, std::uint32_t context, const config::Pipeline& pipeline,
+                         const mekik_plan& plan) {
+  if (program.n_slots == 0 || plan.slot_bytes == 0) return 0;
+  const std::uint64_t share = program.groups.empty() ? bytes : bytes / kStateShare;
+  const std::uint64_t plenty = std::uint64_t{2} * pipeline.max_sequences * blocks_for(context, pipeline.block_tokens);
+  return static_cast<std::uint32_t>(std::min({share / plan.slot_bytes, plenty, kMaxKeptStates}));
+}
+
 std::uint64_t kv_bytes(const program::Program& program, const mekik_limits& limits, const mekik_plan& plan) {
   std::uint64_t bytes = 0;
   for (std::size_t g = 0; g < program.groups.size(); ++g) bytes += std::uint64_t{limits.n_blocks[g]} * plan.block_bytes[g];
@@ -63,7 +74,7 @@ std::uint64_t machine_memory() {
 }
 
 Status plan_memory(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context, std::uint64_t vocab_bytes,
-                   const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
+                   bool keeps, const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
                    mekik_plan& backend_plan, MemoryPlan& plan) {
   limits = {};
   limits.struct_size = sizeof limits;
@@ -89,14 +100,17 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
     return invalid("the model needs " + human_bytes(fixed) + " without any cache, and 85% of this machine are " + human_bytes(budget) +
                    "; take a smaller or more quantized model, or lower scheduler.max_batch_tokens and max_sequences");
 
-  if (!program.groups.empty()) {
+  keeps = keeps && !program::needs_whole_sequences(program);
+  if (!program.groups.empty() || (program.n_slots > 0 && keeps)) {
     const std::uint64_t wanted = pipeline.cache_bytes > 0 ? pipeline.cache_bytes : std::min(kDefaultCacheBytes, budget - fixed);
     if (wanted > budget - fixed)
       return config::misconfigured(pipeline, "[cache]", "memory",
                                    human_bytes(wanted) + ", but beside the model's " + human_bytes(fixed) + " only " +
                                        human_bytes(budget - fixed) + " are left of 85% of this machine (" +
                                        human_bytes(plan.machine_bytes) + ")");
-    share_blocks(wanted, program, context, pipeline, backend_plan, limits);
+    const std::uint32_t kept = keeps ? kept_slots(wanted, program, context, pipeline, backend_plan) : 0;
+    limits.n_slots += kept;
+    share_blocks(wanted - kept * backend_plan.slot_bytes, program, context, pipeline, backend_plan, limits);
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       if (limits.n_blocks[g] > 0) continue;
       return config::misconfigured(
@@ -110,6 +124,8 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.weight_bytes = backend_plan.weight_bytes;
   plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
   plan.peak_load_bytes = backend_plan.peak_load_bytes;
+  plan.slot_bytes = limits.n_slots * backend_plan.slot_bytes;
+  plan.kept_states = limits.n_slots - std::min(limits.n_slots, pipeline.max_sequences);
   plan.kv_bytes = kv_bytes(program, limits, backend_plan);
   plan.block_tokens = pipeline.block_tokens;
   plan.kv = pipeline.kv;
@@ -147,7 +163,7 @@ std::string MemoryPlan::render() const {
     row("kv cache", kv_bytes,
         std::to_string(n_blocks) + " blocks of " + std::to_string(block_tokens) + " tokens, " + std::to_string(pool_tokens) +
             " tokens in all, in " + kv);
-  if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " sequences");
+  if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " of sequences, " + std::to_string(kept_states) + " kept");
   row("work", work_bytes, "steps of " + std::to_string(max_batch_tokens) + " tokens");
   row("host", host_bytes, "tokenizer, logits, the program itself");
   std::snprintf(line, sizeof line, "%.0f%% of this machine's %s",

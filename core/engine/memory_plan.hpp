@@ -25,6 +25,7 @@ struct MemoryPlan {
   std::uint64_t machine_bytes = 0, budget_bytes = 0;  // the machine's; what of it may be planned for
   std::uint64_t token_bytes = 0;                      // of keys and values that one more token of a sequence keeps for good
   std::uint64_t window_bytes = 0;                     // of one sequence in layers that see a window only, however long it is
+  std::uint32_t kept_states = 0;                      // slots beyond one a sequence: what the cache can keep
   std::uint32_t n_blocks = 0;                         // of the largest group
   std::uint32_t block_tokens = 0, context = 0, max_sequences = 0, max_batch_tokens = 0;
   std::uint64_t pool_tokens = 0;  // that all sequences together can keep
@@ -39,10 +40,11 @@ struct MemoryPlan {
 // The bytes of memory that this process may use: the machine's, or less where a control group says so.
 std::uint64_t machine_memory();
 
-// Fills `limits` and `plan` for a program on an opened device. `vocab_bytes`: what the tokenizer's tables take, about.
+// Fills `limits` and `plan` for a program on an opened device. `vocab_bytes`: what the tokenizer's tables take, about. `keeps`: whether the
+// cache keeps anything that no sequence holds.
 // Code::invalid when the pipeline asks for more than the machine has, or for a cache that cannot hold one sequence.
 Status plan_memory(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context, std::uint64_t vocab_bytes,
-                   const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
+                   bool keeps, const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,
                    mekik_plan& backend_plan, MemoryPlan& plan);
 
 }  // namespace mekik::engine

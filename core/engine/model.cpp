@@ -64,6 +64,7 @@ struct Model::Impl {
   mekik_limits limits{};
   mekik_plan backend_plan{};
   MemoryPlan plan;
+  bool cache_keeps = false;  // what no sequence holds
   bool loaded = false;
 
   const mekik_backend& backend() const { return component.table<mekik_backend>(); }
@@ -176,7 +177,13 @@ Status Model::Impl::check_components(plugin::Registry& registry) {
   if (!chain) return chain.status();
   const auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
   if (!scheduler) return scheduler.status();
-  return make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache).status();
+  const auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
+  if (!cache) return cache.status();
+  // Asked about something that nobody needs room for, it says whether it would keep it.
+  const mekik_node node{};
+  std::uint32_t chosen = 0;
+  cache_keeps = (*cache)->victims(cache->get(), &node, 1, sizeof node, 0, &chosen) == 0;
+  return {};
 }
 
 // What the program turned out to give, against what the pipeline says of scores and pooling.
@@ -296,7 +303,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
     return plugin::to_status(m.backend().plan(m.device, view.get(), &limits, &plan), "backend " + pipeline.backend.name + ": plan");
   };
   const std::uint64_t vocab_bytes = m.tokenizer == nullptr ? 0 : std::uint64_t{m.tokenizer->size()} * 120;
-  MEKIK_CHECK_OK(plan_memory(m.pipeline, m.program, context, vocab_bytes, ask, m.limits, m.backend_plan, m.plan));
+  MEKIK_CHECK_OK(plan_memory(m.pipeline, m.program, context, vocab_bytes, m.cache_keeps, ask, m.limits, m.backend_plan, m.plan));
   if (m.plan.context < pipeline.model.context)
     return config::misconfigured(pipeline, "[model]", "context",
                                  std::to_string(pipeline.model.context) + " tokens, but the cache holds " + std::to_string(m.plan.context) +

@@ -162,7 +162,7 @@ bool Loop::share_state(const Sequence& leader, Sequence& s) {
     }
   }
   if (runtime_.slots) {
-    s.slot = slots_.take();
+    s.slot = take_slot();
     if (!s.slot) return false;
     moves.push_back({MEKIK_WHAT_SLOT, 0, leader.slot.id(), s.slot.id(), 0, 0, 0, 0});
   }

@@ -14,20 +14,51 @@ std::array<std::uint8_t, 32> sha256(std::span<const std::uint8_t> bytes) {
   return out;
 }
 
+void add_tokens(std::vector<std::uint8_t>& bytes, std::span<const std::int32_t> tokens) {
+  for (const auto t : tokens)
+    for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint32_t>(t) >> shift));
+}
+
+std::uint32_t same_tokens(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  return static_cast<std::uint32_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
 }  // namespace
 
-PrefixIndex::PrefixIndex(const Runtime& runtime)
-    : runtime_{runtime}, on_{static_cast<bool>(runtime.cache) && !runtime.slots && !runtime.whole} {
+const char* miss_name(PrefixIndex::Miss miss) {
+  switch (miss) {
+    case PrefixIndex::Miss::new_prompt:
+      return "new_prompt";
+    case PrefixIndex::Miss::diverged:
+      return "diverged";
+    case PrefixIndex::Miss::evicted:
+      return "evicted";
+    case PrefixIndex::Miss::state:
+      return "state";
+    case PrefixIndex::Miss::none:
+      break;
+  }
+  return "none";
+}
+
+PrefixIndex::PrefixIndex(const Runtime& runtime) : runtime_{runtime}, on_{static_cast<bool>(runtime.cache) && !runtime.whole} {
   std::vector<std::uint8_t> bytes(runtime.plan.layout_id, runtime.plan.layout_id + 32);
   bytes.insert(bytes.end(), runtime.plan.numeric_id, runtime.plan.numeric_id + 32);
   bytes.insert(bytes.end(), runtime.extra_key.begin(), runtime.extra_key.end());
   root_ = sha256(bytes);
 }
 
-PrefixIndex::Key PrefixIndex::key(const Key& parent, std::span<const std::int32_t> tokens) const {
+PrefixIndex::Key PrefixIndex::key(const Key& parent, std::span<const std::int32_t> tokens) {
   std::vector<std::uint8_t> bytes(parent.begin(), parent.end());
-  for (const auto t : tokens)
-    for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint32_t>(t) >> shift));
+  add_tokens(bytes, tokens);
+  return sha256(bytes);
+}
+
+// Of the state after `tokens`. No block has it: its length is no multiple of a token's.
+PrefixIndex::Key PrefixIndex::state_key(const Key& parent, std::span<const std::int32_t> tokens) {
+  std::vector<std::uint8_t> bytes(parent.begin(), parent.end());
+  add_tokens(bytes, tokens);
+  bytes.push_back('s');
   return sha256(bytes);
 }
 
@@ -39,116 +70,207 @@ PrefixIndex::Key PrefixIndex::root_of(const Sequence& s) const {
   return key(root_, halves);
 }
 
-// Whether a sequence can go on after `length` tokens, which the nodes and then `last` hold: of windowed groups all that the next token
-// sees must still be there.
-bool PrefixIndex::usable(const std::vector<Node*>& path, const std::vector<Lease>* last, std::uint64_t length) const {
+// Whether a sequence can go on after `length` tokens, which the nodes and then a block that has(group) hold: of windowed groups all that
+// the next token sees must still be there.
+template <class Has>
+bool PrefixIndex::usable(std::span<Node* const> path, std::uint64_t length, Has&& has) const {
   const std::uint64_t block = runtime_.limits.block_tokens;
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
     const std::uint64_t window = runtime_.groups[g].window;
     const std::uint64_t from = window == 0 || length + 1 <= window ? 0 : length + 1 - window;
     for (std::uint64_t b = from / block; b * block < length; ++b)
-      if (!(b < path.size() ? path[b]->blocks : *last)[g]) return false;
+      if (!(b < path.size() ? static_cast<bool>(path[b]->blocks[g]) : has(g))) return false;
   }
   return true;
 }
 
-void PrefixIndex::touch(const Key& key, Node& node, std::uint64_t now_ns) const {
-  node.last_use_ns = now_ns;
-  ++node.uses;
+void PrefixIndex::touch(const Key& key, std::uint64_t& last_use_ns, std::uint32_t& uses, std::uint64_t now_ns) const {
+  last_use_ns = now_ns;
+  ++uses;
   if (runtime_.cache->touched == nullptr) return;
   mekik_key touched{};
   std::memcpy(touched.sha256, key.data(), key.size());
   runtime_.cache->touched(runtime_.cache.get(), &touched, now_ns);
 }
 
-// Of the blocks behind `parent` the one that has most of `next` in front.
-PrefixIndex::Partial PrefixIndex::partial(const std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next,
-                                          const Sequences& running, std::uint64_t now_ns) {
-  const std::uint32_t block = runtime_.limits.block_tokens;
-  const std::uint64_t before = path.size() * std::uint64_t{block};
-  std::uint32_t rows = 0;
-  const std::vector<Lease>* best = nullptr;
-  std::vector<Lease> filling;
-  const auto consider = [&](std::span<const std::int32_t> tokens, const std::vector<Lease>& blocks) {
-    const auto same =
-        static_cast<std::uint32_t>(std::mismatch(next.begin(), next.end(), tokens.begin(), tokens.end()).first - next.begin());
-    if (same <= rows || !usable(path, &blocks, before + same)) return false;
-    rows = same;
-    return true;
-  };
-  Node* found = nullptr;
+// Of the blocks behind `parent` the one that has most of `next` in front; with recurrent states, up to a state.
+PrefixIndex::Found PrefixIndex::find(std::span<Node* const> path, const Key& parent, std::span<const std::int32_t> next,
+                                     const Sequences& running) {
+  const std::uint64_t before = path.size() * std::uint64_t{runtime_.limits.block_tokens};
+  Found found;
   for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
     Node& node = nodes_.at(at->second);
-    if (consider(node.tokens, node.blocks)) best = &(found = &node)->blocks;
+    std::uint32_t same = same_tokens(next, node.tokens);
+    found.seen = std::max(found.seen, same);
+    std::size_t state = node.states.size();
+    if (runtime_.slots) {
+      while (state > 0 && node.states[state - 1].tokens > same) --state;
+      same = state == 0 ? 0 : node.states[--state].tokens;
+    }
+    if (same <= found.rows || !usable(path, before + same, [&](std::size_t g) { return static_cast<bool>(node.blocks[g]); })) continue;
+    found.rows = same;
+    found.node = &node;
+    found.state = state;
   }
   for (const auto& s : running) {
     if (s->state != SequenceState::running || s->keyed_blocks != path.size() || s->computed <= before || s->prefix_key != parent) continue;
-    std::vector<Lease> last;
-    for (const auto& table : s->blocks) last.push_back(table[path.size()].share());
-    if (!consider(std::span{s->tokens}.subspan(before, s->computed - before), last)) continue;
-    filling = std::move(last);
-    best = &filling;
+    std::uint32_t same = same_tokens(next, std::span{s->tokens}.subspan(before, s->computed - before));
+    found.seen = std::max(found.seen, same);
+    std::size_t state = s->checkpoints.size();
+    if (runtime_.slots) {
+      while (state > 0 && s->checkpoints[state - 1].tokens > before + same) --state;
+      same = state == 0 ? 0 : static_cast<std::uint32_t>(s->checkpoints[--state].tokens - before);
+    }
+    if (same <= found.rows || !usable(path, before + same, [&](std::size_t g) { return static_cast<bool>(s->blocks[g][path.size()]); }))
+      continue;
+    found.rows = same;
+    found.node = nullptr;
+    found.sequence = s.get();
+    found.state = state;
   }
-  Partial out{rows, {}};
-  for (std::size_t g = 0; best != nullptr && g < best->size(); ++g) out.blocks.push_back((*best)[g].share());
-  if (found != nullptr && best != &filling) found->last_use_ns = now_ns;
-  return out;
+  return found;
 }
 
-PrefixIndex::Partial PrefixIndex::match(Sequence& s, const Sequences& running, std::uint64_t now_ns) {
+PrefixIndex::Match PrefixIndex::match(Sequence& s, const Sequences& running, std::uint64_t now_ns) {
   if (!on_ || s.scoring()) return {};
   const std::uint32_t block = runtime_.limits.block_tokens;
-  const std::size_t most = (s.tokens.size() - 1) / block;
-  Key parent = root_of(s);
+  const std::size_t last = s.tokens.size() - 1;
   std::vector<Node*> path;
-  std::vector<Key> keys{parent};
-  while (path.size() < most) {
-    parent = key(parent, std::span{s.tokens}.subspan(path.size() * block, block));
-    const auto found = nodes_.find(parent);
+  std::vector<Key> keys{root_of(s)};
+  while (path.size() < last / block) {
+    const Key next = key(keys.back(), std::span{s.tokens}.subspan(path.size() * block, block));
+    const auto found = nodes_.find(next);
     if (found == nodes_.end()) break;
     path.push_back(&found->second);
-    keys.push_back(parent);
+    keys.push_back(next);
   }
-  while (!path.empty() && !usable(path, nullptr, path.size() * std::uint64_t{block})) path.pop_back();
-  const std::size_t n = path.size();
+  const auto find_at = [&](std::size_t n) {
+    const auto next = std::span{s.tokens}.subspan(n * block, std::min<std::size_t>(last - n * block, block));
+    return find(std::span{path}.first(n), keys[n], next, running);
+  };
+  const auto none = [](std::size_t) { return false; };
+  std::size_t n = path.size();
+  if (!runtime_.slots)
+    while (n > 0 && !usable(std::span{path}.first(n), n * std::uint64_t{block}, none)) --n;
+  Found found = find_at(n);
+  Match out;
+  out.seen = static_cast<std::uint32_t>(n * block) + found.seen;
+  if (runtime_.slots)
+    while (found.rows == 0 && n > 0) found = find_at(--n);
+  out.miss = why(s, keys, static_cast<std::uint32_t>(n * block) + found.rows, out.seen);
+  if (runtime_.slots && found.rows > 0) {
+    out.state =
+        found.node != nullptr ? found.node->states[found.state].slot.share() : found.sequence->checkpoints[found.state].slot.share();
+    if (found.node != nullptr) {
+      State& state = found.node->states[found.state];
+      touch(state_key(keys[n], std::span{s.tokens}.subspan(n * block, found.rows)), state.last_use_ns, state.uses, now_ns);
+    }
+  }
+  if (found.rows == block && found.node != nullptr) {  // all of it, up to a state: shared like those before
+    found = {};
+    ++n;
+  }
   s.blocks.resize(runtime_.groups.size());
   for (std::size_t b = 0; b < n; ++b) {
     for (std::size_t g = 0; g < runtime_.groups.size(); ++g) s.blocks[g].push_back(path[b]->blocks[g].share());
-    touch(keys[b + 1], *path[b], now_ns);
+    touch(keys[b + 1], path[b]->last_use_ns, path[b]->uses, now_ns);
   }
   s.computed = static_cast<std::uint32_t>(n) * block;
   s.keyed_blocks = static_cast<std::uint32_t>(n);
   s.prefix_key = keys[n];
-  const std::size_t left = s.tokens.size() - 1 - s.computed;
-  return partial(path, keys[n], std::span{s.tokens}.subspan(s.computed, std::min<std::size_t>(left, block)), running, now_ns);
+  out.rows = found.rows;
+  for (std::size_t g = 0; found.rows > 0 && g < runtime_.groups.size(); ++g)
+    out.blocks.push_back(found.node != nullptr ? found.node->blocks[g].share() : found.sequence->blocks[g][n].share());
+  if (found.node != nullptr) found.node->last_use_ns = now_ns;
+  return out;
+}
+
+// `keys`: of the blocks that are known, in front the root's.
+PrefixIndex::Miss PrefixIndex::why(const Sequence& s, std::span<const Key> keys, std::uint32_t known, std::uint32_t seen) const {
+  const std::uint32_t block = runtime_.limits.block_tokens;
+  const std::size_t last = s.tokens.size() - 1, path = keys.size() - 1;
+  if (known == last) return Miss::none;
+  if (path < last / block) {
+    const Key next = key(keys.back(), std::span{s.tokens}.subspan(path * block, block));
+    std::uint64_t head = 0;
+    std::memcpy(&head, next.data(), sizeof head);
+    if (evicted_.count(head) != 0) return Miss::evicted;
+  }
+  if (seen > known) return runtime_.slots ? Miss::state : Miss::evicted;  // a block of a window
+  return known == 0 ? Miss::new_prompt : Miss::diverged;
+}
+
+// The node of the sequence's first n tokens, of which those of whole blocks are before it. nullptr: what is before it has been dropped, so
+// that it could not be found.
+PrefixIndex::Node* PrefixIndex::node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns) {
+  const std::uint32_t block = runtime_.limits.block_tokens, before = (n - 1) / block;
+  Key parent = s.prefix_key;
+  if (runtime_.groups.empty()) {  // nodes without blocks cost little, and are made when they lead somewhere
+    parent = root_of(s);
+    for (std::uint32_t b = 0; b < before; ++b) {
+      const auto tokens = std::span{s.tokens}.subspan(std::size_t{b} * block, block);
+      const Key next = key(parent, tokens);
+      add(next, parent, tokens, now_ns);
+      parent = next;
+    }
+  } else if (before > 0 && nodes_.count(parent) == 0) {
+    return nullptr;
+  }
+  const auto tokens = std::span{s.tokens}.subspan(std::size_t{before} * block, n - before * block);
+  for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
+    Node& other = nodes_.at(at->second);
+    if (same_tokens(tokens, other.tokens) == tokens.size()) return &other;
+  }
+  return add(key(parent, tokens), parent, tokens, now_ns);
 }
 
 void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
   if (!on_) return;
   const std::uint32_t block = runtime_.limits.block_tokens;
   if (s.keyed_blocks == 0) s.prefix_key = root_of(s);
-  for (; (s.keyed_blocks + 1) * block <= s.computed; ++s.keyed_blocks) {
-    const Key parent = s.prefix_key;
-    const auto tokens = std::span{s.tokens}.subspan(std::size_t{s.keyed_blocks} * block, block);
-    s.prefix_key = key(parent, tokens);
-    Node* node = s.keyed_blocks == 0 || nodes_.count(parent) != 0 ? add(s.prefix_key, parent, tokens, now_ns) : nullptr;
-    if (node == nullptr) continue;  // behind a block that has been dropped nothing can be found
-    // A node that lost the block of a windowed group gets it back from whoever computed it again.
-    for (std::size_t g = 0; g < node->blocks.size(); ++g)
-      if (!node->blocks[g] && s.blocks[g][s.keyed_blocks]) node->blocks[g] = s.blocks[g][s.keyed_blocks].share();
+  while ((s.keyed_blocks + 1) * block <= s.computed) {
+    const std::uint32_t begin = s.keyed_blocks * block;
+    const bool leads = !s.checkpoints.empty() && s.checkpoints.front().tokens <= begin + block;
+    keep(s, leads || !runtime_.groups.empty() ? node_of(s, begin + block, now_ns) : nullptr, now_ns);
+    s.prefix_key = key(s.prefix_key, std::span{s.tokens}.subspan(begin, block));
+    ++s.keyed_blocks;
   }
+  // Without blocks nothing is written any more where a node is, so that it need not wait until it is full.
+  if (runtime_.groups.empty() && !s.checkpoints.empty() && s.checkpoints.back().tokens <= s.computed)
+    keep(s, node_of(s, s.checkpoints.back().tokens, now_ns), now_ns);
 }
 
 void PrefixIndex::insert_tail(Sequence& s, std::uint64_t now_ns) {
-  const std::uint32_t begin = s.keyed_blocks * runtime_.limits.block_tokens;
-  if (!on_ || s.computed <= begin || (s.keyed_blocks > 0 && nodes_.count(s.prefix_key) == 0)) return;
-  const auto tokens = std::span{s.tokens}.subspan(begin, s.computed - begin);
-  for (auto [at, end] = children_.equal_range(s.prefix_key); at != end; ++at) {
-    const Node& other = nodes_.at(at->second);
-    if (other.tokens.size() >= tokens.size() && std::equal(tokens.begin(), tokens.end(), other.tokens.begin())) return;  // known
+  const bool stateful = runtime_.slots && s.computed % runtime_.plan.slot_every == 0;
+  if (!on_ || s.computed == 0 || (!stateful && s.checkpoints.empty() && runtime_.groups.empty())) return;
+  if (s.computed == s.keyed_blocks * runtime_.limits.block_tokens) {
+    const auto at = nodes_.find(s.prefix_key);
+    Node* node = at != nodes_.end() ? &at->second : runtime_.groups.empty() ? node_of(s, s.computed, now_ns) : nullptr;
+    if (stateful && node != nullptr) add_state(*node, runtime_.limits.block_tokens, s.slot.share(), now_ns);
+    return;
   }
-  Node* node = add(key(s.prefix_key, tokens), s.prefix_key, tokens, now_ns);
-  for (std::size_t g = 0; g < node->blocks.size(); ++g) node->blocks[g] = s.blocks[g][s.keyed_blocks].share();
+  Node* node = node_of(s, s.computed, now_ns);
+  keep(s, node, now_ns);
+  if (stateful && node != nullptr) add_state(*node, s.computed - s.keyed_blocks * runtime_.limits.block_tokens, s.slot.share(), now_ns);
+}
+
+// Gives the node, which is that behind the sequence's last one, what it lacks of the sequence's block, and the checkpoints in there. They
+// go where there is no node.
+void PrefixIndex::keep(Sequence& s, Node* node, std::uint64_t now_ns) {
+  const std::uint32_t block = runtime_.limits.block_tokens, begin = s.keyed_blocks * block;
+  // Also a block of a windowed group that the node had lost and that was computed again.
+  for (std::size_t g = 0; node != nullptr && g < node->blocks.size(); ++g)
+    if (const Lease& own = s.blocks[g][s.keyed_blocks]; !node->blocks[g] && own) node->blocks[g] = Kept{own.share()};
+  std::size_t n = 0;
+  for (; n < s.checkpoints.size() && s.checkpoints[n].tokens <= std::min(begin + block, s.computed); ++n)
+    if (node != nullptr) add_state(*node, s.checkpoints[n].tokens - begin, std::move(s.checkpoints[n].slot), now_ns);
+  s.checkpoints.erase(s.checkpoints.begin(), s.checkpoints.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+void PrefixIndex::add_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns) {
+  const auto at = std::find_if(node.states.begin(), node.states.end(), [&](const State& s) { return s.tokens >= tokens; });
+  if (at != node.states.end() && at->tokens == tokens) at->last_use_ns = std::max(at->last_use_ns, now_ns);  // it has the same bits
+  else node.states.insert(at, State{tokens, Kept{std::move(slot)}, now_ns, 0});
 }
 
 // The node of a block, new or known. `parent` is a node, or the root of the sequence.
@@ -166,115 +288,44 @@ PrefixIndex::Node* PrefixIndex::add(const Key& key, const Key& parent, std::span
   for (auto [child, end] = children_.equal_range(parent); child != end;) {
     const auto other = nodes_.find((child++)->second);
     const std::vector<std::int32_t>& less = other->second.tokens;
-    if (less.size() < tokens.size() && std::equal(less.begin(), less.end(), tokens.begin())) erase(other);
+    if (less.size() >= tokens.size() || !std::equal(less.begin(), less.end(), tokens.begin())) continue;
+    for (State& state : other->second.states) {
+      const auto place = std::find_if(node.states.begin(), node.states.end(), [&](const State& s) { return s.tokens > state.tokens; });
+      node.states.insert(place, std::move(state));
+    }
+    erase(other);
   }
   return &node;
 }
 
-// Asks the cache for victims among the nodes without children until `bytes` are free (0: those that it does not want at all). With
-// `pools` only among those that nobody else holds: giving up others would free nothing.
-std::uint32_t PrefixIndex::drop(std::uint64_t bytes, const std::vector<Pool>* pools) {
-  std::vector<mekik_node> view;
-  std::vector<Key> keys;
-  for (const auto& [key, node] : nodes_) {
-    if (node.children > 0) continue;
-    mekik_node n{};
-    bool others = pools != nullptr;
-    for (std::size_t g = 0; g < node.blocks.size(); ++g) {
-      if (!node.blocks[g]) continue;
-      n.bytes += runtime_.plan.block_bytes[g];
-      if (pools != nullptr && (*pools)[g].references(node.blocks[g].id()) == 1) others = false;
-    }
-    if (others) continue;
-    std::memcpy(n.key.sha256, key.data(), key.size());
-    std::memcpy(n.parent.sha256, node.parent.data(), node.parent.size());
-    n.last_use_ns = node.last_use_ns;
-    n.tokens = static_cast<std::uint32_t>(node.tokens.size());
-    n.children = node.children;
-    n.uses = node.uses;
-    n.what = MEKIK_WHAT_BLOCK;
-    view.push_back(n);
-    keys.push_back(key);
-  }
-  if (view.empty()) return 0;
-  std::vector<std::uint32_t> chosen(view.size());
-  const auto n = std::min<std::uint32_t>(static_cast<std::uint32_t>(chosen.size()),
-                                         runtime_.cache->victims(runtime_.cache.get(), view.data(), static_cast<std::uint32_t>(view.size()),
-                                                                 sizeof(mekik_node), bytes, chosen.data()));
-  std::uint32_t dropped = 0;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (chosen[i] >= keys.size()) continue;  // the plugin's mistake frees nothing
-    const auto at = nodes_.find(keys[chosen[i]]);
-    if (at == nodes_.end() || at->second.children > 0) continue;
-    erase(at);
-    ++dropped;
-  }
-  return dropped;
-}
-
-void PrefixIndex::erase(Nodes::iterator at) {
-  if (const auto up = nodes_.find(at->second.parent); up != nodes_.end()) --up->second.children;
-  for (auto [child, end] = children_.equal_range(at->second.parent); child != end; ++child)
-    if (child->second == at->first) {
-      children_.erase(child);
-      break;
-    }
-  nodes_.erase(at);
-}
-
-void PrefixIndex::settle() {
-  while (on_ && !nodes_.empty() && drop(0, nullptr) > 0) {}
-}
-
-// Of a windowed group a node can do without its block: only who goes on right behind it needs that.
-bool PrefixIndex::drop_windowed(std::uint32_t group, const Pool& pool) {
-  Node* oldest = nullptr;
-  for (auto& [key, node] : nodes_) {
-    const Lease& block = node.blocks[group];
-    if (!block || node.children == 0 || pool.references(block.id()) != 1) continue;
-    if (oldest == nullptr || node.last_use_ns < oldest->last_use_ns) oldest = &node;
-  }
-  if (oldest == nullptr) return false;
-  oldest->blocks[group].reset();
-  return true;
-}
-
-bool PrefixIndex::evict(std::uint32_t group, const std::vector<Pool>& pools) {
-  if (!on_) return false;
-  const auto before = pools[group].held();
-  while (!nodes_.empty()) {
-    if (drop(std::max<std::uint64_t>(runtime_.plan.block_bytes[group], 1), &pools) == 0)
-      return runtime_.groups[group].window > 0 && drop_windowed(group, pools[group]);
-    if (pools[group].held() < before) return true;
-  }
-  return false;
-}
-
-std::uint32_t PrefixIndex::held(std::uint32_t group) const {
-  return static_cast<std::uint32_t>(
-      std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) { return static_cast<bool>(entry.second.blocks[group]); }));
-}
-
-std::uint32_t PrefixIndex::evictable(std::uint32_t group, const Pool& pool) const {
-  return static_cast<std::uint32_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
-    const auto& block = entry.second.blocks[group];
-    return block && pool.references(block.id()) == 1;
-  }));
+void PrefixIndex::clear() {
+  nodes_.clear();
+  children_.clear();
 }
 
 Status PrefixIndex::check() const {
   if (children_.size() != nodes_.size()) return internal_error("the prefix index has nodes that no parent knows");
-  for (const auto& [key, node] : nodes_)
+  for (const auto& [key, node] : nodes_) {
     if (const auto has = children_.count(key); node.children != has)
       return internal_error("a node of the prefix index counts " + std::to_string(node.children) + " children and has " +
                             std::to_string(has));
+    for (std::size_t i = 0; i < node.states.size(); ++i) {
+      const std::uint32_t tokens = node.states[i].tokens;
+      if (tokens == 0 || tokens > node.tokens.size() || (i > 0 && tokens <= node.states[i - 1].tokens))
+        return internal_error("the states of a node of the prefix index are out of order");
+    }
+    if (runtime_.groups.empty() && node.children == 0 && node.states.empty())
+      return internal_error("a node of the prefix index leads to no state");
+  }
   return {};
 }
 
-void PrefixIndex::count(std::vector<std::vector<std::uint32_t>>& counts) const {
-  for (const auto& [key, node] : nodes_)
+void PrefixIndex::count(std::vector<std::vector<std::uint32_t>>& counts, std::vector<std::uint32_t>& slots) const {
+  for (const auto& [key, node] : nodes_) {
     for (std::size_t g = 0; g < node.blocks.size(); ++g)
       if (node.blocks[g]) ++counts[g][static_cast<std::size_t>(node.blocks[g].id())];
+    for (const State& state : node.states) ++slots[static_cast<std::size_t>(state.slot.id())];
+  }
 }
 
 }  // namespace mekik::engine

@@ -1,11 +1,14 @@
-// Which stored blocks belong to which beginnings of prompts. The cache plugin decides what is kept, this is the rest: keys, references.
+// Which stored blocks and states belong to which beginnings of prompts. The cache plugin decides what is kept, this is the rest: keys,
+// references.
 #pragma once
 #include <mekik/plugin.h>
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/runtime.hpp"
@@ -15,66 +18,104 @@ namespace mekik::engine {
 
 // Full blocks are immutable, so that any sequence with the same tokens before and in a block may share it. A node is one block of every
 // group (in a windowed group possibly none: it was behind the window when the node was made). The last block of a sequence that ended is
-// a node, too: it is not full, so its rows are copied and not shared, and it has no children. [engine thread]
+// a node, too: it is not full, so its rows are copied and not shared, and it has no children. Recurrent states are kept at some tokens of
+// a node; with them a sequence can only begin at such a token. A model whose layers are all recurrent has nodes without blocks, and only
+// those that lead to a state. [engine thread]
 class PrefixIndex {
  public:
-  // Off (nothing is ever kept or found) without a cache, with recurrent states, which blocks do not hold, and where sequences come in one
-  // step.
+  // Off (nothing is ever kept or found) without a cache and where sequences come in one step.
   explicit PrefixIndex(const Runtime& runtime);
   bool on() const { return on_; }
 
-  // The block that goes on as the sequence does for `rows` tokens, and then differs: its rows can be copied. One lease per group.
-  struct Partial {
-    std::uint32_t rows = 0;
-    std::vector<Lease> blocks;
+  // Why a prompt's tokens were not all known.
+  enum class Miss { none, new_prompt, diverged, evicted, state };
+  struct Match {
+    std::uint32_t rows = 0;     // of the next block: others have the same, in `blocks`, from where they can be copied
+    std::vector<Lease> blocks;  // one per group
+    Lease state;                // with recurrent states: the one after the last known token, which others have, too
+    std::uint32_t seen = 0;     // tokens that others had the same; more than those that can be taken over: no state was kept there
+    Miss miss = Miss::none;
   };
   using Sequences = std::vector<std::unique_ptr<Sequence>>;
   // Gives a sequence that holds nothing the stored blocks of its longest known beginning, without its last token, whose logits are needed:
   // whole blocks are shared, `computed` and `blocks` of the sequence are set. Returns what of the next block is known, by the index or by
   // a sequence that is filling it.
-  Partial match(Sequence& s, const Sequences& running, std::uint64_t now_ns);
-  // Keeps what a sequence has newly filled.
+  Match match(Sequence& s, const Sequences& running, std::uint64_t now_ns);
+  // Keeps what a sequence has newly filled, with its checkpoints in there.
   void insert(Sequence& s, std::uint64_t now_ns);
-  // The sequence ends: keeps its last block, too, which is not full.
+  // The sequence gives up what it holds: keeps its last block, too, which is not full, and its state.
   void insert_tail(Sequence& s, std::uint64_t now_ns);
   // After sequences let go of blocks: what the cache does not want to keep without need goes.
   void settle();
   // Gives up what nobody else holds until at least one block of `group` is let go of. False: there is none.
   bool evict(std::uint32_t group, const std::vector<Pool>& pools);
-  void clear() { nodes_.clear(), children_.clear(); }
+  // The same for a state.
+  bool evict_state(const Pool& slots);
+  // Nobody is to go on from this state any more: the sequence that has it, too, has it alone then.
+  void forget_state(std::int32_t slot);
+  // What computing a token takes, by which victims may be chosen.
+  void set_token_ns(std::uint64_t ns) { token_ns_ = ns; }
+  void clear();
   std::size_t size() const { return nodes_.size(); }
-  std::uint32_t held(std::uint32_t group) const;                         // blocks that nodes hold
-  std::uint32_t evictable(std::uint32_t group, const Pool& pool) const;  // those that nobody else holds
-  Status check() const;                                                  // every node counts its children
-  // Adds the references that nodes hold: counts[group][block].
-  void count(std::vector<std::vector<std::uint32_t>>& counts) const;
+  Status check() const;  // every node counts its children
+  // Adds the references that nodes hold: counts[group][block], slots[slot].
+  void count(std::vector<std::vector<std::uint32_t>>& counts, std::vector<std::uint32_t>& slots) const;
 
  private:
   using Key = std::array<std::uint8_t, 32>;
+  struct State {
+    std::uint32_t tokens = 0;  // of the node, after which it is
+    Kept slot;
+    std::uint64_t last_use_ns = 0;
+    std::uint32_t uses = 0;
+  };
   struct Node {
     Key parent{};
     std::vector<std::int32_t> tokens;
-    std::vector<Lease> blocks;  // per group
+    std::vector<Kept> blocks;   // per group
+    std::vector<State> states;  // ascending
     std::uint64_t last_use_ns = 0;
     std::uint32_t children = 0, uses = 0;
   };
   using Nodes = std::map<Key, Node>;
+  struct Found {
+    std::uint32_t rows = 0, seen = 0;
+    Node* node = nullptr;  // that has the rows, or
+    const Sequence* sequence = nullptr;
+    std::size_t state = 0;  // index of the node's, or of the sequence's checkpoint
+  };
   Key root_of(const Sequence& s) const;
-  Key key(const Key& parent, std::span<const std::int32_t> tokens) const;
-  bool usable(const std::vector<Node*>& path, const std::vector<Lease>* last, std::uint64_t length) const;
-  Partial partial(const std::vector<Node*>& path, const Key& parent, std::span<const std::int32_t> next, const Sequences& running,
-                  std::uint64_t now_ns);
+  static Key key(const Key& parent, std::span<const std::int32_t> tokens);
+  static Key state_key(const Key& parent, std::span<const std::int32_t> tokens);
+  template <class Has>
+  bool usable(std::span<Node* const> path, std::uint64_t length, Has&& has) const;
+  Found find(std::span<Node* const> path, const Key& parent, std::span<const std::int32_t> next, const Sequences& running);
+  Miss why(const Sequence& s, std::span<const Key> keys, std::uint32_t known, std::uint32_t seen) const;
+  Node* node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns);
   Node* add(const Key& key, const Key& parent, std::span<const std::int32_t> tokens, std::uint64_t now_ns);
-  void touch(const Key& key, Node& node, std::uint64_t now_ns) const;
+  void add_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns);
+  void keep(Sequence& s, Node* node, std::uint64_t now_ns);
+  void touch(const Key& key, std::uint64_t& last_use_ns, std::uint32_t& uses, std::uint64_t now_ns) const;
+  // prefix_victims.cpp
+  mekik_node view(const Key& key, const Node& node, std::uint64_t bytes) const;
+  std::vector<std::uint32_t> ask(const std::vector<mekik_node>& nodes, std::uint64_t bytes) const;
   std::uint32_t drop(std::uint64_t bytes, const std::vector<Pool>* pools);
+  std::uint32_t drop_states(std::uint64_t bytes, const Pool* slots);
   bool drop_windowed(std::uint32_t group, const Pool& pool);
   void erase(Nodes::iterator at);
+  void prune(Nodes::iterator at);
+  void remember(const Key& key);
 
   const Runtime& runtime_;
   bool on_;
   Key root_{};  // SHA-256 of layout id, numeric id and extra key
   Nodes nodes_;
   std::multimap<Key, Key> children_;  // by parent: a node, or a root
+  std::uint64_t token_ns_ = 0;
+  std::unordered_set<std::uint64_t> evicted_;  // the last of them, by the first bytes of their keys
+  std::deque<std::uint64_t> evicted_order_;
 };
+
+const char* miss_name(PrefixIndex::Miss miss);  // "new_prompt", ...
 
 }  // namespace mekik::engine

@@ -34,6 +34,12 @@ enum class SequenceState {
   done,       // has its finish; removed at the end of the step
 };
 
+// A state that was kept on the way: a sequence that has the same tokens up to there can go on from it.
+struct Checkpoint {
+  std::uint32_t tokens = 0;  // after so many; more than the sequence has computed: it is made by the step in progress
+  Lease slot;
+};
+
 // One answer: a stream of tokens with its state on the backend.
 struct Sequence {
   ActiveRequest* request = nullptr;
@@ -42,9 +48,12 @@ struct Sequence {
   SequenceState state = SequenceState::waiting;
   std::vector<std::int32_t> tokens;  // prompt, then what was made
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t computed = 0;              // tokens whose state is stored; the rest is to be computed
-  std::vector<std::vector<Lease>> blocks;  // per group; an empty lease: behind the group's window
-  Lease slot;
+  std::uint32_t computed = 0;                 // tokens whose state is stored; the rest is to be computed
+  std::vector<std::vector<Lease>> blocks;     // per group; an empty lease: behind the group's window
+  Lease slot;                                 // of the state after `computed` tokens; empty: none yet
+  Lease next_slot;                            // during a step: where the state goes, when it may not go to `slot`
+  std::vector<Checkpoint> checkpoints;        // ascending; behind the full blocks that the prefix index knows
+  std::uint32_t branch = 0;                   // where others that began the same went another way; 0: nowhere
   std::uint32_t keyed_blocks = 0;             // full blocks that the prefix index knows
   std::array<std::uint8_t, 32> prefix_key{};  // of the last of them
   sample::Chain chain;
@@ -60,8 +69,9 @@ struct Sequence {
   void drop_state() {
     blocks.clear();
     slot.reset();
-    computed = 0;
-    keyed_blocks = 0;
+    next_slot.reset();
+    checkpoints.clear();
+    computed = keyed_blocks = branch = 0;
   }
 };
 

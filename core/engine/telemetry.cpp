@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.hpp"
 #include "metrics/names.hpp"
 
 namespace mekik::engine {
@@ -48,6 +49,9 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   finished_[0] = nullptr;
   for (int f = 1; f < 5; ++f)
     finished_[f] = metrics::make(m, metrics::kRequestsFinished, labels_ + ",reason=" + finish_name(static_cast<Finish>(f)));
+  misses_[0] = nullptr;
+  for (int i = 1; i < 5; ++i)
+    misses_[i] = metrics::make(m, metrics::kCacheMisses, labels_ + ",reason=" + miss_name(static_cast<PrefixIndex::Miss>(i)));
   refused_busy_ = metrics::make(m, metrics::kRequestsRefused, labels_ + ",reason=busy");
   refused_invalid_ = metrics::make(m, metrics::kRequestsRefused, labels_ + ",reason=invalid");
 }
@@ -67,9 +71,14 @@ void Telemetry::token(const Sequence& sequence, std::uint64_t now_ns, std::optio
 }
 
 void Telemetry::preempted() { record(preemptions_, 1); }
-void Telemetry::looked_up(std::uint32_t tokens, std::uint32_t found) {
-  record(query_tokens_, tokens);
-  record(cached_tokens_, found);
+void Telemetry::looked_up(const Sequence& sequence, PrefixIndex::Miss miss) {
+  record(query_tokens_, static_cast<double>(sequence.tokens.size()));
+  record(cached_tokens_, sequence.computed);
+  record(misses_[static_cast<int>(miss)], 1);
+  if (miss == PrefixIndex::Miss::none || !log::enabled(log::Level::debug)) return;
+  log::debug("cache", "request " + sequence.request->request.id + ": " + std::to_string(sequence.computed) + " of " +
+                          std::to_string(sequence.tokens.size()) + " tokens were known (" + miss_name(miss) + "); the next one is " +
+                          std::to_string(sequence.tokens[sequence.computed]));
 }
 void Telemetry::step(std::uint64_t step_ns) {
   record(steps_, 1);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/prefix_index.hpp"
 #include "engine/runtime.hpp"
 #include "engine/sequence.hpp"
 
@@ -18,7 +19,7 @@ class Telemetry {
   void token(const Sequence& sequence, std::uint64_t now_ns,  // after the sequence counted it
              std::optional<std::uint64_t> previous_ns);
   void preempted();
-  void looked_up(std::uint32_t tokens, std::uint32_t found);
+  void looked_up(const Sequence& sequence, PrefixIndex::Miss miss);  // its `computed` tokens were known
   void step(std::uint64_t step_ns);
   // Also one event "request_finished" to every sink.
   void finished(const Sequence& sequence, const Event& event, std::uint64_t now_ns);
@@ -34,6 +35,7 @@ class Telemetry {
   mekik_metric *running_, *waiting_, *blocks_, *blocks_free_, *prompt_tokens_, *generated_tokens_, *cached_tokens_, *query_tokens_,
       *preemptions_, *steps_, *stalls_, *ttft_, *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
   mekik_metric* finished_[5];
+  mekik_metric* misses_[5];
   mekik_metric *refused_busy_, *refused_invalid_;
 };
 

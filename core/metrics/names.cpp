@@ -25,6 +25,12 @@ const Definition kGeneratedTokens{"mekik_generation_tokens_total", MEKIK_SAMPLE_
 const Definition kCachedTokens{"mekik_prefix_cache_hits_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens whose state came from the cache.", {}};
 const Definition kCacheQueryTokens{
     "mekik_prefix_cache_queries_total", MEKIK_SAMPLE_COUNTER, "Prompt tokens that were looked up in the cache.", {}};
+const Definition kCacheMisses{"mekik_cache_miss_total",
+                              MEKIK_SAMPLE_COUNTER,
+                              "Prompts that were not wholly known, by what ended the known part: new_prompt (nothing was), diverged "
+                              "(others went on otherwise), evicted "
+                              "(it had been known), state (known, but no recurrent state was kept there).",
+                              {}};
 const Definition kPreemptions{
     "mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};
@@ -53,10 +59,10 @@ const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One st
 
 const std::vector<Definition>& definitions() {
   static const std::vector<Definition> all{
-      kRequestsRunning, kRequestsWaiting,  kBlocksTotal,     kBlocksFree, kPromptTokens,   kGeneratedTokens,
-      kCachedTokens,    kCacheQueryTokens, kPreemptions,     kSteps,      kWatchdogStalls, kDraftTokens,
-      kAcceptedTokens,  kRequestsFinished, kRequestsRefused, kTtft,       kTpot,           kInterToken,
-      kRequestTime,     kQueueTime,        kStepTime};
+      kRequestsRunning, kRequestsWaiting,  kBlocksTotal,      kBlocksFree,      kPromptTokens, kGeneratedTokens,
+      kCachedTokens,    kCacheQueryTokens, kCacheMisses,      kPreemptions,     kSteps,        kWatchdogStalls,
+      kDraftTokens,     kAcceptedTokens,   kRequestsFinished, kRequestsRefused, kTtft,         kTpot,
+      kInterToken,      kRequestTime,      kQueueTime,        kStepTime};
   return all;
 }
 

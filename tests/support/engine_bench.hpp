@@ -153,6 +153,8 @@ class Bench {
     r.exec = backend.exec();
     r.plan.struct_size = sizeof r.plan;
     for (auto& bytes : r.plan.block_bytes) bytes = 1;
+    r.plan.slot_bytes = r.plan.slot_every = 1;
+    r.plan.uses = MEKIK_USE_STATE_OUT;
     r.limits = limits_of(setup);
     r.vocab = r.row_size = setup.vocab;
     r.context = setup.context;

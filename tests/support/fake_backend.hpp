@@ -84,12 +84,15 @@ class FakeBackend {
     batch_tokens.push_back(b.n_tokens);
     Pending out{++ticket_, b.logits, std::vector<float>(std::size_t{b.n_rows} * vocab_)};
     std::uint32_t next_row = 0;
+    const std::vector<std::uint64_t> before = slots_;  // what the step starts from is read before anything is written
+    std::vector<bool> written(slots_.size(), false);
     for (std::uint32_t s = 0; s < b.n_seqs; ++s) {
       const auto begin = static_cast<std::uint32_t>(b.seq_start[s]), end = static_cast<std::uint32_t>(b.seq_start[s + 1]);
       const auto context = static_cast<std::uint32_t>(b.context_len[s]);
       if (begin >= end) fault("a sequence without tokens");
       std::uint64_t state = 0;
-      if (slots_on_ && b.state_in[s] >= 0) state = slots_[static_cast<std::size_t>(b.state_in[s])];
+      if (slots_on_ && b.state_in[s] >= 0) state = before[static_cast<std::size_t>(b.state_in[s])];
+      if (slots_on_ && (b.state_in[s] < 0) != (context == 0)) fault("a sequence that goes on without its state");
       for (auto t = begin; t < end; ++t) {
         const auto position = context + t - begin;
         if (b.positions[t] != static_cast<std::int32_t>(position)) fault("a wrong position");
@@ -98,10 +101,18 @@ class FakeBackend {
           else fault("no block to store a token in");
         }
         state = mix(state ^ static_cast<std::uint64_t>(b.token_ids[t]));
+        if (slots_on_ && b.state_out[t] >= 0) {
+          const auto to = static_cast<std::size_t>(b.state_out[t]);
+          if (t + 1 < end && (b.uses & MEKIK_USE_STATE_OUT) == 0) fault("a state on the way without STATE_OUT");
+          if (written[to]) fault("two states in one slot");
+          written[to] = true;
+          slots_[to] = state;
+        } else if (slots_on_ && t + 1 == end) {
+          fault("a state that goes nowhere");
+        }
         if (next_row < b.n_rows && b.rows[next_row] == static_cast<std::int32_t>(t))
           head(b, s, position, state, std::span{out.values}.subspan(std::size_t{next_row++} * vocab_, vocab_));
       }
-      if (slots_on_) slots_[static_cast<std::size_t>(b.state_out[end - 1])] = state;
     }
     if (next_row != b.n_rows) fault("rows out of order");
     pending_.push_back(std::move(out));

@@ -12,9 +12,13 @@ class Prefix {
  public:
   static constexpr const char* name = "prefix";
   static constexpr const char* version = "1.0";
-  static constexpr const char* summary = "Keeps the blocks of prompts and answers; the longest unused go when memory is needed.";
-  static constexpr std::array<mekik_option, 0> options{};
-  explicit Prefix(mekik::Config) {}
+  static constexpr const char* summary = "Keeps the blocks and states of prompts and answers until their memory is needed.";
+  static constexpr std::array options{
+      mekik::opt::choice("victims", "lru", "lru|cost",
+                         "What goes when memory is needed: the longest unused, or what takes least time to compute again for its bytes and "
+                         "its last use."),
+  };
+  explicit Prefix(mekik::Config config) : by_cost_{config.text("victims") == "cost"} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -23,8 +27,15 @@ class Prefix {
     if (bytes == 0) return 0;
     order_.resize(nodes.size());
     std::iota(order_.begin(), order_.end(), 0u);
+    worth_.clear();
+    if (by_cost_) {
+      std::uint64_t newest = 0;
+      for (std::uint32_t i = 0; i < nodes.size(); ++i) newest = std::max(newest, nodes[i].last_use_ns);
+      for (std::uint32_t i = 0; i < nodes.size(); ++i) worth_.push_back(worth(nodes[i], newest));
+    }
     const auto before = [&](std::uint32_t i, std::uint32_t j) {
       const mekik_node &a = nodes[i], &b = nodes[j];
+      if (by_cost_ && worth_[i] != worth_[j]) return worth_[i] < worth_[j];
       if (a.last_use_ns != b.last_use_ns) return a.last_use_ns < b.last_use_ns;
       return std::lexicographical_compare(std::begin(a.key.sha256), std::end(a.key.sha256), std::begin(b.key.sha256),
                                           std::end(b.key.sha256));
@@ -39,7 +50,16 @@ class Prefix {
   }
 
  private:
+  // Time that it saves for each byte, over the time since it last did.
+  static double worth(const mekik_node& node, std::uint64_t newest) {
+    const double age = static_cast<double>(newest - node.last_use_ns) + kShortNs;
+    return static_cast<double>(node.recompute_ns) * (node.uses + 1.0) / (static_cast<double>(std::max<std::uint64_t>(node.bytes, 1)) * age);
+  }
+
+  static constexpr double kShortNs = 1e9;  // uses as close together as this count as at one time
+  const bool by_cost_;
   std::vector<std::uint32_t> order_;
+  std::vector<double> worth_;
 };
 
 }  // namespace

@@ -256,3 +256,72 @@ TEST_CASE("the last block of an answer is known to who goes on from it, and to w
   CHECK(bench.answer(*owner).tokens == alone(request, setup)[0].tokens);
   CHECK(bench.loop->stats().blocks_leaked == 0);
 }
+
+TEST_CASE("a kept state is gone on from: the same prompt, the next turn, a branch that was seen") {
+  for (const bool with_blocks : {true, false}) {
+    Setup setup;
+    setup.keeping_cache = true;
+    setup.slots = with_blocks ? 40 : 2100;  // a state in every block
+    setup.max_tokens = 50;
+    setup.context = 1024;
+    setup.block_tokens = 16;
+    setup.blocks = {60};
+    if (!with_blocks) setup.blocks.clear(), setup.windows.clear();
+    CAPTURE(with_blocks);
+    Bench bench{setup};
+    const auto ask = [&](const std::vector<std::int32_t>& prompt, std::uint32_t known) {
+      const auto request = request_of(prompt, 20);
+      const auto before = bench.backend.tokens_run;
+      const auto id = *bench.submit(request);
+      bench.run();
+      CAPTURE(prompt.size());
+      CHECK(bench.answer(id).usage.cached_tokens == known);
+      CHECK(bench.backend.tokens_run - before == prompt.size() + 19 - known);
+      CHECK(bench.answer(id).tokens == alone(request, setup)[0].tokens);
+      return bench.answer(id).tokens;
+    };
+    const auto prompt = prompt_of(203, 11);
+    const auto answer = ask(prompt, 0);
+    ask(prompt, 202);
+    auto turn = prompt;
+    turn.insert(turn.end(), answer.begin(), answer.end());
+    const auto more = prompt_of(30, 12);
+    turn.insert(turn.end(), more.begin(), more.end());
+    ask(turn, 222);  // all but the last token of the answer, which nobody has computed
+    auto branch = prompt;
+    for (std::size_t i = 150; i < branch.size(); ++i) branch[i] = (branch[i] + 1) % 64;
+    ask(branch, 144);  // the last kept one before it: a state is kept every few blocks
+    for (std::size_t i = 150; i < branch.size(); ++i) branch[i] = (branch[i] + 1) % 64;
+    ask(branch, 150);
+    CHECK(bench.metric("mekik_cache_miss_total", "reason=new_prompt") == 1);
+    CHECK(bench.metric("mekik_cache_miss_total", "reason=state") == 1);
+    CHECK(bench.metric("mekik_cache_miss_total", "reason=diverged") == 2);
+  }
+}
+
+TEST_CASE("a state is known while its owner runs, and given up for sequences that need the slot") {
+  for (const bool with_blocks : {true, false}) {
+    Setup setup;
+    setup.keeping_cache = true;
+    setup.slots = 6;
+    setup.max_seqs = 4;
+    setup.block_tokens = 16;
+    setup.max_tokens = 64;
+    if (!with_blocks) setup.blocks.clear(), setup.windows.clear();
+    CAPTURE(with_blocks);
+    Bench bench{setup};
+    const auto request = request_of(prompt_of(45, 13), 60);
+    const auto owner = *bench.submit(request);
+    bench.step();
+    bench.step();
+    const auto second = *bench.submit(request);
+    bench.run();
+    CHECK(bench.answer(second).usage.cached_tokens == 44);
+    CHECK(bench.answer(second).tokens == bench.answer(owner).tokens);
+    std::vector<engine::RequestId> ids;
+    for (std::uint64_t i = 0; i < 8; ++i) ids.push_back(*bench.submit(request_of(prompt_of(40, 20 + i), 30)));
+    bench.run();
+    for (std::uint64_t i = 0; i < 8; ++i)
+      CHECK(bench.answer(ids[i]).tokens == alone(request_of(prompt_of(40, 20 + i), 30), setup)[0].tokens);
+  }
+}

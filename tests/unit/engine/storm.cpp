@@ -139,9 +139,24 @@ TEST_CASE("a storm over windows and recurrent states changes no answer") {
   Setup states;
   states.slots = 3;
   states.blocks = {40};
-  for (const Setup& setup : {windows, states}) {
+  Setup only_states = states;
+  only_states.blocks = {};
+  only_states.windows = {};
+  Setup both = windows;
+  both.slots = 4;
+  for (const Setup& setup : {windows, states, only_states, both}) {
     const Expected expected{setup};
-    for (unsigned seed = 100; seed < 106; ++seed) storm(setup, expected, seed);
+    for (const bool keeping : {false, true})
+      for (const std::uint32_t more_slots : {0u, 1u, 20u}) {
+        Setup kept = setup;
+        kept.keeping_cache = keeping;
+        kept.forgetting_cache = !keeping && more_slots > 0;
+        if (setup.slots > 0) kept.slots += more_slots;
+        for (unsigned seed = 100; seed < 106; ++seed) {
+          CAPTURE(setup.slots, setup.blocks.size(), keeping, more_slots, seed);
+          storm(kept, expected, seed);
+        }
+      }
   }
 }
 
