@@ -65,7 +65,9 @@ std::optional<std::string> render(const ChatTemplate& chat_template, json::array
   json::object context{
       {"messages", std::move(messages)}, {"add_generation_prompt", generates}, {"bos_token", "<BOS>"}, {"eos_token", "<EOS>"}};
   if (!offered.empty()) add_tools(chat_template, offered, context);
-  const auto parts = chat_template.render(context);
+  TemplateLimits limits;
+  limits.steps = kSteps;
+  const auto parts = chat_template.render(context, limits);
   if (!parts) return std::nullopt;
   return plain_text(*parts);
 }

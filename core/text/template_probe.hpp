@@ -15,6 +15,9 @@ inline constexpr std::string_view kQuestion = "Quokka?", kAnswer = "Answerquill"
                                   kSecondKey = "place", kSecondText = "harbour", kLongId = "call_zq0123456789abcdefghij",
                                   kShortId = "zqidab012";
 
+// Of one probe: there are some twenty of them, and no template that was published needs a tenth of this for them.
+inline constexpr std::uint64_t kSteps = 200'000;
+
 json::array tools();
 json::object first_arguments();
 json::object second_arguments();

@@ -70,6 +70,7 @@ struct Node {
   bool unpack = false;               // set, loop: the value is taken apart
   ExprPtr condition;                 // loop: "if"
   bool recursive = false;            // loop
+  bool tells_loop = false;           // loop: something in its body is called "loop"
   std::string name;                  // macro
   std::vector<std::pair<std::string, ExprPtr>> parameters;  // macro, call_block; defaults may be absent. scope (with): names and values
   Body body, otherwise;                                     // otherwise: of a loop that ran over nothing

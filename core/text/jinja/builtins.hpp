@@ -30,9 +30,9 @@ std::size_t find_text(std::string_view text, std::string_view part, std::size_t 
 std::size_t find_last_text(std::string_view text, std::string_view part);
 const Text& need_text(const Value& value, const char* what);
 std::int64_t need_integer(const Value& value, const char* what);
-Text strip(const Text& text, const Value* characters, bool left, bool right);
+Text strip(const Text& text, const Value* characters, bool left, bool right, Budget& budget);
 Text replace(const Text& text, const Text& from, const Text& to, std::int64_t count, Budget& budget);
-Text map_case(const Text& text, char kind);  // u upper, l lower, c capitalize, t title, s swap
+Text map_case(const Text& text, char kind, Budget& budget);  // u upper, l lower, c capitalize, t title, s swap
 List split(const Text& text, const Value* separator, std::int64_t limit, bool from_right, Budget& budget);
 // Padded to `width` characters by `fill`; where: -1 on the right, 0 on both sides, 1 on the left.
 Text pad(const Text& text, std::int64_t width, const Text& fill, int where, Budget& budget);

@@ -171,6 +171,7 @@ ExprPtr Parser::primary() {
     else if (word == "none" || word == "None") expr->constant = Value::none();
     else {
       expr->kind = ExprKind::name;
+      if (word == "loop") ++loop_names_;
       expr->text = word;
     }
     return expr;

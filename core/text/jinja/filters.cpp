@@ -1,6 +1,5 @@
 // Filters: value | name(arguments).
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.hpp"
@@ -76,38 +75,6 @@ Value escape(const Value& v, const std::string&, Call& c) {
   return Value::text(text.with_bytes(std::move(out)));
 }
 
-Value to_int(const Value& v, const std::string&, Call& c) {
-  c.check("int", 0, 2, {"default", "base"});
-  const Value fallback = c.get(0, "default", Value::integer(0));
-  if (v.is(Type::real))
-    return std::isfinite(v.as_real()) && std::abs(v.as_real()) < 9.2e18 ? Value::integer(static_cast<std::int64_t>(v.as_real())) : fallback;
-  if (v.is(Type::integer) || v.is(Type::boolean)) return Value::integer(v.as_integer());
-  if (!v.is(Type::text)) return fallback;
-  const std::int64_t base = need_integer(c.get(1, "base", Value::integer(10)), "int");
-  if (base < 2 || base > 36) throw TemplateError{"int: the base is 2 to 36"};
-  const std::string digits = strip(v.as_text(), nullptr, true, true).bytes;
-  const char *begin = digits.data() + (digits.starts_with('+') ? 1 : 0), *end = digits.data() + digits.size();
-  std::int64_t out = 0;
-  if (const auto r = std::from_chars(begin, end, out, static_cast<int>(base)); r.ec == std::errc{} && r.ptr == end && begin != end)
-    return Value::integer(out);
-  double real = 0;
-  if (const auto r = std::from_chars(begin, end, real); r.ec == std::errc{} && r.ptr == end && begin != end && std::abs(real) < 9.2e18)
-    return Value::integer(static_cast<std::int64_t>(real));
-  return fallback;
-}
-
-Value to_float(const Value& v, const std::string&, Call& c) {
-  c.check("float", 0, 1, {"default"});
-  if (v.is_number()) return Value::real(v.as_real());
-  if (v.is(Type::text)) {
-    const std::string digits = strip(v.as_text(), nullptr, true, true).bytes;
-    double out = 0;
-    const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-    if (r.ec == std::errc{} && r.ptr == digits.data() + digits.size() && !digits.empty()) return Value::real(out);
-  }
-  return c.get(0, "default", Value::real(0));
-}
-
 Value round(const Value& v, const std::string&, Call& c) {
   c.check("round", 0, 2, {"precision", "method"});
   if (!v.is_number()) throw TemplateError{std::string{"round needs a number, not "} + type_name(v)};
@@ -181,14 +148,14 @@ const std::unordered_map<std::string, Filter>& filters() {
       {"string", [](const Value& v, const std::string&, Call& c) { return stringify(v, c); }},
       {"safe", [](const Value& v, const std::string&, Call& c) { return stringify(v, c); }},
       {"list", [](const Value& v, const std::string&, Call& c) { return Value::list(iterate(v, *c.budget)); }},
-      {"upper", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'u')); }},
-      {"lower", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'l')); }},
-      {"title", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 't')); }},
-      {"capitalize", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'c')); }},
+      {"upper", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'u', *c.budget)); }},
+      {"lower", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'l', *c.budget)); }},
+      {"title", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 't', *c.budget)); }},
+      {"capitalize", [](const Value& v, const std::string&, Call& c) { return Value::text(map_case(as_str(v, c), 'c', *c.budget)); }},
       {"trim",
        [](const Value& v, const std::string& n, Call& c) {
          c.check(n, 0, 1, {"chars"});
-         return Value::text(strip(as_str(v, c), c.find(0, "chars"), true, true));
+         return Value::text(strip(as_str(v, c), c.find(0, "chars"), true, true, *c.budget));
        }},
       {"replace",
        [](const Value& v, const std::string& n, Call& c) {

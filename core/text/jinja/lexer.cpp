@@ -10,6 +10,8 @@ namespace mekik::text::jinja {
 
 namespace {
 
+constexpr std::size_t kMaxName = 1024;
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0; }
@@ -155,6 +157,8 @@ class Lexer {
   void name() {
     const std::size_t begin = at_;
     while (at_ < source_.size() && is_name_part(source_[at_])) ++at_;
+    // Names are looked up at every use, and are in messages.
+    if (at_ - begin > kMaxName) fail("this name has more than " + std::to_string(kMaxName) + " bytes", begin);
     emit(TokenKind::name, source_.substr(begin, at_ - begin), begin);
   }
 

@@ -9,17 +9,23 @@ namespace mekik::text::jinja {
 
 namespace {
 
-Value fold_key(const Value& v, bool case_sensitive) {
-  return v.is(Type::text) && !case_sensitive ? Value::text(map_case(v.as_text(), 'l')) : v;
+Value fold_key(const Value& v, bool case_sensitive, Budget& budget) {
+  return v.is(Type::text) && !case_sensitive ? Value::text(map_case(v.as_text(), 'l', budget)) : v;
 }
 
 void sort_by(List& items, const std::function<Value(const Value&)>& key, bool reverse, Budget& budget) {
-  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
-    const Value x = key(a), y = key(b);
-    budget.spend(x.weight() + y.weight());
-    const int order = compare(x, y, budget);
+  std::vector<std::pair<Value, Value>> keyed;
+  keyed.reserve(items.size());
+  for (Value& item : items) {
+    Value own = key(item);
+    budget.spend(1 + own.weight());
+    keyed.emplace_back(std::move(own), std::move(item));
+  }
+  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+    const int order = compare(a.first, b.first, budget);
     return reverse ? order > 0 : order < 0;
   });
+  for (std::size_t i = 0; i < items.size(); ++i) items[i] = std::move(keyed[i].second);
 }
 
 }  // namespace
@@ -80,7 +86,8 @@ Value sort(const Value& v, const std::string&, Call& c) {
   const Value by = c.get(2, "attribute", Value::none());
   List items = iterate(v, *c.budget);
   sort_by(
-      items, [&](const Value& item) { return fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive); },
+      items,
+      [&](const Value& item) { return fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive, *c.budget); },
       c.get(0, "reverse", Value::boolean(false)).truthy(), *c.budget);
   return Value::list(std::move(items));
 }
@@ -93,7 +100,7 @@ Value dictsort(const Value& v, const std::string&, Call& c) {
   List items;
   for (const auto& [key, value] : v.as_dict().items) items.push_back(Value::tuple({key, value}));
   sort_by(
-      items, [&](const Value& item) { return fold_key(item.as_list()[by_value ? 1 : 0], sensitive); },
+      items, [&](const Value& item) { return fold_key(item.as_list()[by_value ? 1 : 0], sensitive, *c.budget); },
       c.get(2, "reverse", Value::boolean(false)).truthy(), *c.budget);
   return Value::list(std::move(items));
 }
@@ -104,7 +111,7 @@ Value unique(const Value& v, const std::string&, Call& c) {
   const Value by = c.get(1, "attribute", Value::none());
   List out, keys;
   for (const Value& item : iterate(v, *c.budget)) {
-    const Value key = fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive);
+    const Value key = fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive, *c.budget);
     if (std::any_of(keys.begin(), keys.end(), [&](const Value& seen) { return equal(seen, key, *c.budget); })) continue;
     keys.push_back(key);
     out.push_back(item);
@@ -121,11 +128,12 @@ Value groupby(const Value& v, const std::string&, Call& c) {
   };
   List items = iterate(v, *c.budget), groups;
   sort_by(
-      items, [&](const Value& item) { return fold_key(key(item), false); }, false, *c.budget);
+      items, [&](const Value& item) { return fold_key(key(item), false, *c.budget); }, false, *c.budget);
   for (std::size_t i = 0; i < items.size();) {
     const Value k = key(items[i]);
     List group;
-    for (; i < items.size() && equal(fold_key(key(items[i]), false), fold_key(k, false), *c.budget); ++i) group.push_back(items[i]);
+    for (; i < items.size() && equal(fold_key(key(items[i]), false, *c.budget), fold_key(k, false, *c.budget), *c.budget); ++i)
+      group.push_back(items[i]);
     groups.push_back(Value::tuple({k, Value::list(std::move(group))}));
   }
   return Value::list(std::move(groups));
@@ -136,7 +144,9 @@ Value extreme(const Value& v, const std::string& name, Call& c) {
   const List items = iterate(v, *c.budget);
   const Value by = c.get(1, "attribute", Value::none());
   const bool sensitive = c.get(0, "case_sensitive", Value::boolean(false)).truthy();
-  const auto key = [&](const Value& item) { return fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive); };
+  const auto key = [&](const Value& item) {
+    return fold_key(by.is(Type::none) ? item : item_attribute(item, by, *c.budget), sensitive, *c.budget);
+  };
   const Value* best = nullptr;
   for (const Value& item : items) {
     if (best != nullptr) {

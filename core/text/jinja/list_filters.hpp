@@ -1,4 +1,4 @@
-// The filters of list_filters.cpp, for the table in filters.cpp.
+// The filters of list_filters.cpp and numbers.cpp, for the table in filters.cpp.
 #pragma once
 #include <string>
 
@@ -18,5 +18,8 @@ Value groupby(const Value& v, const std::string& name, Call& call);
 Value extreme(const Value& v, const std::string& name, Call& call);  // min, max
 Value sum(const Value& v, const std::string& name, Call& call);
 Value batch(const Value& v, const std::string& name, Call& call);
+
+Value to_int(const Value& v, const std::string& name, Call& call);
+Value to_float(const Value& v, const std::string& name, Call& call);
 
 }  // namespace mekik::text::jinja

@@ -9,14 +9,16 @@ namespace mekik::text::jinja {
 
 namespace {
 
-bool all_of(const Text& text, bool (*is)(char32_t)) {
+bool all_of(const Text& text, bool (*is)(char32_t), Budget& budget) {
+  budget.spend_characters(text.bytes.size());
   if (text.bytes.empty()) return false;
   for (std::size_t at = 0; at < text.bytes.size();)
     if (!is(next_code_point(text.bytes, at))) return false;
   return true;
 }
 
-bool one_case(const Text& text, char32_t (*fold)(char32_t)) {
+bool one_case(const Text& text, char32_t (*fold)(char32_t), Budget& budget) {
+  budget.spend_characters(text.bytes.size());
   bool cased = false;
   for (std::size_t at = 0; at < text.bytes.size();) {
     const char32_t c = next_code_point(text.bytes, at);
@@ -54,10 +56,12 @@ Value partition(const Text& text, const std::string& name, Call& call) {
       {Value::text(text.sub(0, at)), Value::text(text.sub(at, by.bytes.size())), Value::text(text.sub(at + by.bytes.size()))});
 }
 
-std::int64_t count(const Text& text, const Text& part) {
+std::int64_t count(const Text& text, const Text& part, Budget& budget) {
   if (part.bytes.empty()) return static_cast<std::int64_t>(utf8_length(text.bytes)) + 1;
   std::int64_t n = 0;
-  for (std::size_t at = 0; (at = find_text(text.bytes, part.bytes, at)) != std::string::npos; at += part.bytes.size()) ++n;
+  for (std::size_t at = 0; (at = find_text(text.bytes, part.bytes, at)) != std::string::npos; at += part.bytes.size()) {
+    if (++n % 8 == 0) budget.spend(1);
+  }
   return n;
 }
 
@@ -77,6 +81,7 @@ Text format_braces(const Text& format, Call& call) {
   Text out;
   std::size_t automatic = 0;
   for (std::size_t at = 0; at < format.bytes.size();) {
+    call.budget->spend(2);
     const char c = format.bytes[at];
     if ((c == '{' || c == '}') && at + 1 < format.bytes.size() && format.bytes[at + 1] == c) {
       out.append(format.sub(at, 1));
@@ -112,17 +117,17 @@ Value text_method(const Value& of, const std::string& name) {
       {"strip",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 1);
-         return Value::text(strip(t, c.find(0, "chars"), true, true));
+         return Value::text(strip(t, c.find(0, "chars"), true, true, *c.budget));
        }},
       {"lstrip",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 1);
-         return Value::text(strip(t, c.find(0, "chars"), true, false));
+         return Value::text(strip(t, c.find(0, "chars"), true, false, *c.budget));
        }},
       {"rstrip",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 1);
-         return Value::text(strip(t, c.find(0, "chars"), false, true));
+         return Value::text(strip(t, c.find(0, "chars"), false, true, *c.budget));
        }},
       {"split",
        [](const Text& t, const std::string& n, Call& c) {
@@ -174,7 +179,7 @@ Value text_method(const Value& of, const std::string& name) {
       {"count",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 1, 1);
-         return Value::integer(count(t, need_text(c.positional[0], "count")));
+         return Value::integer(count(t, need_text(c.positional[0], "count"), *c.budget));
        }},
       {"join",
        [](const Text& t, const std::string& n, Call& c) {
@@ -186,72 +191,73 @@ Value text_method(const Value& of, const std::string& name) {
       {"upper",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 'u'));
+         return Value::text(map_case(t, 'u', *c.budget));
        }},
       {"lower",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 'l'));
+         return Value::text(map_case(t, 'l', *c.budget));
        }},
       {"casefold",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 'l'));
+         return Value::text(map_case(t, 'l', *c.budget));
        }},
       {"title",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 't'));
+         return Value::text(map_case(t, 't', *c.budget));
        }},
       {"capitalize",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 'c'));
+         return Value::text(map_case(t, 'c', *c.budget));
        }},
       {"swapcase",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::text(map_case(t, 's'));
+         return Value::text(map_case(t, 's', *c.budget));
        }},
       {"isdigit",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, is_decimal));
+         return Value::boolean(all_of(t, is_decimal, *c.budget));
        }},
       {"isdecimal",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, is_decimal));
+         return Value::boolean(all_of(t, is_decimal, *c.budget));
        }},
       {"isnumeric",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, is_decimal));
+         return Value::boolean(all_of(t, is_decimal, *c.budget));
        }},
       {"isalpha",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, is_letter));
+         return Value::boolean(all_of(t, is_letter, *c.budget));
        }},
       {"isalnum",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, [](char32_t x) { return is_letter(x) || is_decimal(x); }));
+         return Value::boolean(all_of(
+             t, [](char32_t x) { return is_letter(x) || is_decimal(x); }, *c.budget));
        }},
       {"isspace",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(all_of(t, is_white));
+         return Value::boolean(all_of(t, is_white, *c.budget));
        }},
       {"isupper",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(one_case(t, upper));
+         return Value::boolean(one_case(t, upper, *c.budget));
        }},
       {"islower",
        [](const Text& t, const std::string& n, Call& c) {
          c.check(n, 0, 0);
-         return Value::boolean(one_case(t, lower));
+         return Value::boolean(one_case(t, lower, *c.budget));
        }},
       {"zfill",
        [](const Text& t, const std::string& n, Call& c) {

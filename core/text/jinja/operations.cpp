@@ -241,6 +241,7 @@ Value slice(const Value& of, const Value& start, const Value& stop, const Value&
       out.push_back(of.as_list()[static_cast<std::size_t>(i)]);
       if (__builtin_add_overflow(i, by, &i)) break;
     }
+    budget.spend(out.size() / 2);
     return of.is(Type::list) ? Value::list(std::move(out)) : Value::tuple(std::move(out));
   }
   const Text& text = of.as_text();

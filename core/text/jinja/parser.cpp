@@ -136,7 +136,9 @@ std::unique_ptr<Node> Parser::for_statement(Place place) {
   node->recursive = accept_name("recursive");
   end_tag();
   ++loops_;
+  const std::uint32_t told = loop_names_;
   node->body = body({"else", "endfor"});
+  node->tells_loop = loop_names_ != told;
   --loops_;
   next();
   const bool otherwise = next().text == "else";

@@ -81,7 +81,7 @@ class Parser {
   // Inside {% if %}: unknown filters and tests are errors only when they are reached, as in Jinja, because templates ask for what
   // an engine has before they use it.
   std::size_t branches_ = 0;
-  std::uint32_t nesting_ = 0, nodes_ = 0;
+  std::uint32_t nesting_ = 0, nodes_ = 0, loop_names_ = 0;
 };
 
 }  // namespace mekik::text::jinja

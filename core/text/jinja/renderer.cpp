@@ -176,12 +176,12 @@ class Renderer {
       }
       items = std::move(kept);
     }
-    if (items.empty()) run(node.otherwise, nested(scope), out);
+    if (items.empty() && !node.otherwise.empty()) run(node.otherwise, nested(scope), out);
     auto last_changed = std::make_shared<std::optional<Value>>();
     for (std::size_t i = 0; i < items.size(); ++i) {
       budget_.spend(1);
       const ScopePtr inner = nested(scope);
-      inner->values["loop"] = loop_value(node, items, i, scope, depth, last_changed);
+      if (node.tells_loop) inner->values["loop"] = loop_value(node, items, i, scope, depth, last_changed);
       assign(node.targets, node.unpack, items[i], *inner);
       if (run(node.body, inner, out) == Flow::break_loop) break;
     }
@@ -189,6 +189,7 @@ class Renderer {
 
   Value loop_value(const Node& node, const List& items, std::size_t i, const ScopePtr& scope, std::int64_t depth,
                    const std::shared_ptr<std::optional<Value>>& last_changed) {
+    budget_.spend(10);
     const auto n = static_cast<std::int64_t>(items.size()), at = static_cast<std::int64_t>(i);
     auto space = std::make_shared<Space>(budget_.living);
     auto& v = space->values;
@@ -225,8 +226,11 @@ class Renderer {
   }
 
   Value lookup(const std::string& name, const ScopePtr& scope) {
-    for (const Scope* s = scope.get(); s != nullptr; s = s->parent.get())
+    std::uint64_t scopes = 0;
+    for (const Scope* s = scope.get(); s != nullptr; s = s->parent.get()) {
+      if (++scopes % 4 == 0) budget_.spend(1);
       if (const auto it = s->values.find(name); it != s->values.end()) return it->second;
+    }
     return global(name);
   }
 

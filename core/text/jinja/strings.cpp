@@ -63,7 +63,7 @@ std::int64_t need_integer(const Value& value, const char* what) {
   return value.as_integer();
 }
 
-Text strip(const Text& text, const Value* characters, bool left, bool right) {
+Text strip(const Text& text, const Value* characters, bool left, bool right, Budget& budget) {
   const bool given = characters != nullptr && !characters->is(Type::none);
   std::unordered_set<char32_t> set;
   if (given) {
@@ -88,6 +88,7 @@ Text strip(const Text& text, const Value* characters, bool left, bool right) {
     if (!drops(before, end)) break;
     end = before;
   }
+  budget.spend_characters(text.bytes.size() - (end - begin));
   return text.sub(begin, end - begin);
 }
 
@@ -116,7 +117,8 @@ Text replace(const Text& text, const Text& from, const Text& to, std::int64_t li
   return out;
 }
 
-Text map_case(const Text& text, char kind) {
+Text map_case(const Text& text, char kind, Budget& budget) {
+  budget.spend_characters(text.bytes.size());
   std::string out;
   bool word_start = true;
   for (std::size_t at = 0; at < text.bytes.size();) {
@@ -212,6 +214,7 @@ Text format_percent(const Text& format, const List& arguments, Budget& budget) {
     const std::string flags = format.bytes.substr(at + 1, kind_at - at - 1);
     const char kind = format.bytes[kind_at];
     at = kind_at + 1;
+    budget.spend(2);
     if (kind == '%') {
       out.append(Text{"%", {}, true});
       continue;
@@ -231,9 +234,11 @@ Text format_percent(const Text& format, const List& arguments, Budget& budget) {
       const auto number = value.is(Type::real) ? static_cast<long long>(std::clamp(value.as_real(), -9e18, 9e18))
                                                : static_cast<long long>(value.as_integer());
       std::snprintf(buffer, sizeof buffer, ("%" + flags + "ll" + (kind == 'i' ? 'd' : kind)).c_str(), number);
+      budget.spend(4 + std::strlen(buffer) / 4);
       out.append(Text{buffer, {}, true});
     } else if ((kind == 'f' || kind == 'e' || kind == 'g') && value.is_number()) {
       std::snprintf(buffer, sizeof buffer, ("%" + flags + kind).c_str(), value.as_real());
+      budget.spend(4 + std::strlen(buffer) / 4);
       out.append(Text{buffer, {}, true});
     } else {
       throw TemplateError{std::string{"the format %"} + kind + " does not take a " + type_name(value)};
@@ -241,6 +246,7 @@ Text format_percent(const Text& format, const List& arguments, Budget& budget) {
     if (out.bytes.size() > budget.max_output_bytes) budget.spend_bytes(out.bytes.size());
   }
   if (used < arguments.size()) throw TemplateError{"not all arguments of the format are used"};
+  budget.spend_bytes(out.bytes.size());
   return out;
 }
 

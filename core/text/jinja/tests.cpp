@@ -15,11 +15,11 @@ const Value& other(Call& c) {
   return c.positional[0];
 }
 
-bool cased(const Value& v, char kind) {
+bool cased(const Value& v, char kind, Budget& budget) {
   if (!v.is(Type::text)) return false;
   const std::string& bytes = v.as_text().bytes;
-  const Text opposite = map_case(v.as_text(), kind == 'u' ? 'l' : 'u');
-  return map_case(v.as_text(), kind).bytes == bytes && opposite.bytes != bytes;
+  const Text opposite = map_case(v.as_text(), kind == 'u' ? 'l' : 'u', budget);
+  return map_case(v.as_text(), kind, budget).bytes == bytes && opposite.bytes != bytes;
 }
 
 bool divides(const Value& v, Call& c) {
@@ -64,8 +64,8 @@ const std::unordered_map<std::string, Test>& tests() {
       {"odd", [](const Value& v, Call&) { return need_integer(v, "odd") % 2 != 0; }},
       {"even", [](const Value& v, Call&) { return need_integer(v, "even") % 2 == 0; }},
       {"divisibleby", divides},
-      {"lower", [](const Value& v, Call&) { return cased(v, 'l'); }},
-      {"upper", [](const Value& v, Call&) { return cased(v, 'u'); }},
+      {"lower", [](const Value& v, Call& c) { return cased(v, 'l', *c.budget); }},
+      {"upper", [](const Value& v, Call& c) { return cased(v, 'u', *c.budget); }},
       {"in", [](const Value& v, Call& c) { return contains(other(c), v, *c.budget); }},
       {"filter", [](const Value& v, Call&) { return v.is(Type::text) && has_filter(v.as_text().bytes); }},
       {"test", [](const Value& v, Call&) { return v.is(Type::text) && has_test(v.as_text().bytes); }},

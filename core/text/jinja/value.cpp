@@ -274,6 +274,7 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
       budget.spend(std::min(a.as_text().bytes.size(), b.as_text().bytes.size()) / 64);
       return a.as_text().bytes == b.as_text().bytes;
     case Type::big_integer:
+      budget.spend(std::min(a.hint().size(), b.hint().size()) / 64);
       return a.hint() == b.hint();
     case Type::list:
     case Type::tuple: {

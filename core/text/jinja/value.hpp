@@ -175,6 +175,8 @@ struct Budget {
     if (bytes > max_output_bytes) throw TemplateError{"the template makes a text of over " + std::to_string(max_output_bytes) + " bytes"};
     spend(bytes / 16);
   }
+  // Every character of these bytes is looked up in Unicode's tables.
+  void spend_characters(std::uint64_t bytes) { spend(bytes / 8); }
   void enter() {
     if (++depth > max_depth) throw TemplateError{"the template nests too deeply (limit: " + std::to_string(max_depth) + ")"};
   }

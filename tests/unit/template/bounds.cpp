@@ -1,5 +1,7 @@
 // Templates come with model files, so they may be hostile: what they can use up has an end, and nothing of them outlives a render.
 // (That nothing leaks is seen in the sanitizers' builds.)
+#include <ctime>
+
 #include "support/catch.hpp"
 #include "text/chat_template.hpp"
 
@@ -66,6 +68,60 @@ TEST_CASE("Copies of large texts are work") {
         large + "{% set d = {s: 1, s ~ 1: 2} %}{% macro m() %}{{ s }}{% endmacro %}{% for i in range(100000) %}{% set ns.l = ns.l + [" +
             copy + "] %}{% endfor %}",
         "too much work"));
+}
+
+// Whatever a template does, it is stopped after about the time that the plainest loop has.
+TEST_CASE("A step stands for about the same time everywhere") {
+  text::TemplateLimits limits;
+  limits.steps = 1'000'000;
+  const auto seconds = [&](const std::string& source) {
+    const auto compiled = ChatTemplate::compile(source);
+    REQUIRE(compiled.ok());
+    const std::clock_t begin = std::clock();
+    const auto parts = (*compiled).render({}, limits);
+    CHECK((!parts.ok() && parts.status().text.find("too much work") != std::string::npos));
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const std::string loop = "{% for i in range(100000) %}", loops = loop + "{% for j in range(100000) %}", end = "{% endfor %}";
+  const double plain = seconds(loops + "{% if i == j and i > 3 or j < 2 %}{% endif %}" + end + end);
+  const std::string words = "{% set s = 'Ab ' * 2700000 %}", digits(900'000, '9');
+  for (const char* made : {"'%s' % s", "'%s'|format(s)", "s.isupper()", "s is upper", "s|title", "s|trim('A b')", "s.split()", "s[::-1]",
+                           "s|list", "s.count('b')", "s|wordcount", "[s]|string", "s|escape", "s.replace('b', '')", "s.splitlines()"}) {
+    INFO(made);
+    CHECK(seconds(words + loop + "{% set x = " + made + " %}" + end) < 6 * plain + 0.1);
+  }
+  const std::string numbers = "{% set l = range(100000) %}{% set t = l|map('string')|list %}{% set f = '%%' * 4000000 %}";
+  for (const char* made :
+       {"l[1:]", "l|join(',')", "t|sort", "l|tojson", "l|batch(2)|list", "l|sum", "l + l", "f % ()", "l|map('abs')|list"}) {
+    INFO(made);
+    CHECK(seconds(numbers + loop + "{% set x = " + made + " %}" + end) < 6 * plain + 0.1);
+  }
+  for (const std::string made : {"'%.250f' % 1e300", "x == x", "loop.last", "'1.5'|float", "strftime_now('%A')", "[1, 2, 3, 4, 5, 6]"}) {
+    INFO(made);
+    CHECK(seconds("{% set x = " + digits + " %}" + loops + "{% set y = " + made + " %}" + end + end) < 6 * plain + 0.1);
+  }
+  std::string scopes;
+  for (int i = 0; i < 90; ++i) scopes += "{% with %}";
+  std::string closed;
+  for (int i = 0; i < 90; ++i) closed += "{% endwith %}";
+  CHECK(seconds(scopes + loops + "{{ nothing }}" + end + end + closed) < 6 * plain + 0.1);
+}
+
+TEST_CASE("Names are short") {
+  const std::string name(2000, 'n');
+  for (const std::string& use : {name, "x." + name, "x|" + name, "f(" + name + "=1)"})
+    CHECK(refused("{{ " + use + " }}", "this name has more than 1024 bytes"));
+}
+
+TEST_CASE("Finding out what a template needs is bounded as a whole") {
+  const auto compiled = ChatTemplate::compile("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}");
+  REQUIRE(compiled.ok());
+  const std::clock_t begin = std::clock();
+  const json::object context;
+  CHECK(!(*compiled).render(context).ok());
+  const std::clock_t once = std::clock();
+  (void)(*compiled).needs();
+  CHECK(std::clock() - once < 2 * (once - begin) + CLOCKS_PER_SEC / 10);
 }
 
 TEST_CASE("Comparing and searching take linear time, or are work") {

@@ -182,3 +182,17 @@ TEST_CASE("Variables that a template uses") {
   CHECK_FALSE(uses("{% set ns = namespace(tools=1) %}{% set ns.tools = 2 %}{{ ns.tools }}", "tools"));
   CHECK_FALSE(uses("{% macro f() %}{{ f }}{{ caller() }}{% endmacro %}{% call f() %}x{% endcall %}", "f"));
 }
+
+TEST_CASE("Texts become numbers as in Python") {
+  const std::string nines(40, '9'), zeros(400, '0');
+  CHECK(rendered("{{ '1e999'|float }} {{ '-1e999'|float }} {{ '1e-999'|float }} {{ '0.000e999'|float }}") == "inf -inf 0.0 0.0");
+  CHECK(rendered("{{ '1" + zeros + "e-350'|float }} {{ '0." + zeros + "1e350'|float }}") == "1e+50 1e-51");
+  CHECK(rendered("{{ '.5'|float }} {{ '+5.'|float }} {{ '1_0.5'|float }} {{ '1_e5'|float }} {{ 'nan(1)'|float }}") ==
+        "0.5 5.0 10.5 0.0 0.0");
+  CHECK(rendered("{{ '" + nines + "'|int }} {{ " + nines + "|int }} {{ '-" + nines + "'|int }}") == nines + " " + nines + " -" + nines);
+  CHECK(rendered("{{ 1e30|int }} {{ '1e30'|int }} {{ '-0.5'|int }}") ==
+        "1000000000000000019884624838656 1000000000000000019884624838656 0");
+  CHECK(rendered("{{ '1_000'|int }} {{ '_1'|int(7) }} {{ '1__0'|int(7) }} {{ '+-5'|int(7) }} {{ ' 12 '|int }}") == "1000 7 7 7 12");
+  CHECK(rendered("{{ '0x1f'|int(base=16) }} {{ '-0x1f'|int(base=16) }} {{ 'zz'|int(0, 36) }} {{ '1e999'|int(7) }}") == "31 -31 1295 7");
+  CHECK(rendered("{{ 9999999999999999999999|float }}") == "1e+22");
+}
