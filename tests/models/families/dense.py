@@ -117,6 +117,7 @@ FAMILIES = {
         mixed=variant(lost="which layers turn", num_hidden_layers=3, no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=7, layer_types=layers("sfs"),
                       attention_bias=True, mlp_bias=True, tie_word_embeddings=False, rope_parameters=YARN),
         v4=variant("F16", lost="which layers turn", v4=True, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=7),
+        listed=variant("F32", lost="which layers turn", num_hidden_layers=2, use_sliding_window=False, sliding_window=7, layer_types=layers("sf")),
     )),
     "exaone4": Family("Exaone4Config", "Exaone4ForCausalLM", common=dict(head_dim=None), variants=dict(
         plain=variant(num_hidden_layers=4, sliding_window=6, rope_parameters=LLAMA3),
