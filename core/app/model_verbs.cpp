@@ -35,6 +35,7 @@ int run_check(const Arguments& arguments) {
       const auto pipeline = session.pipeline(arguments, operand);
       if (!pipeline) continue;
       const auto model = session.open(*pipeline);
+      need(model->scoring_status());  // what no server could do with it
       std::printf("%s: fits together\n", operand.c_str());
       std::printf("  model %s, page %s, backend %s on %s\n", model->name().c_str(), model->program().page.c_str(),
                   pipeline->backend.name.c_str(), model->device().name);

@@ -92,6 +92,7 @@ class Turnstile {
 
 void load(Session& session, Site& site, Turnstile& turnstile) {
   site.model = session.open(site.pipeline);
+  need(site.model->scoring_status());
   if (site.model->tokenizer() == nullptr) log::warning("model", site.model->tokenizer_status().text);
   session.load(*site.model);
   site.engine = session.start(*site.model);

@@ -54,6 +54,7 @@ struct Model::Impl {
   program::Task task = program::Task::generate;
   std::vector<std::int32_t> score_tokens;
   Scoring scoring;
+  Status scoring_status;
   std::string pair_template, file_pair_template;
   std::vector<std::string> notes;
   plugin::Component component;
@@ -205,8 +206,10 @@ Status Model::Impl::check_task() {
     return wrong("pair_template",
                  "the file does not say how this model sees a query and a document; give the text, with {query} and {document}");
   if (output == "score") {
-    MEKIK_TRY(how, scoring_of(file->meta(), program::output_size(program)));
-    scoring = how;
+    const auto how = scoring_of(file->meta(), program::output_size(program));
+    scoring_status = how.status();
+    if (how) scoring = *how;
+    else notes.push_back(scoring_status.text);
   } else {
     scoring = {Scoring::Kind::softmax, 1};
   }
@@ -357,6 +360,7 @@ const Status& Model::template_status() const { return impl_->template_status; }
 program::Task Model::task() const { return impl_->task; }
 const std::vector<std::int32_t>& Model::score_tokens() const { return impl_->score_tokens; }
 const Scoring& Model::scoring() const { return impl_->scoring; }
+const Status& Model::scoring_status() const { return impl_->scoring_status; }
 const std::string& Model::pair_template() const { return impl_->pair_template; }
 const std::vector<std::string>& Model::notes() const { return impl_->notes; }
 std::uint32_t Model::vocab() const { return static_cast<std::uint32_t>(impl_->program.vocab); }

@@ -34,7 +34,8 @@ class Model {
   const program::Program& program() const;                // lowered
   program::Task task() const;                             // never automatic
   const std::vector<std::int32_t>& score_tokens() const;  // for no and yes; empty: the program's output is the score
-  const Scoring& scoring() const;                         // of task score
+  const Scoring& scoring() const;                         // of task score, if
+  const Status& scoring_status() const;                   // does not say why there is none
   const std::string& pair_template() const;               // with {query} and {document}; empty: the tokenizer's pair
   const text::Tokenizer* tokenizer() const;               // nullptr: the file has none
   const Status& tokenizer_status() const;                 // why not

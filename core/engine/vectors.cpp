@@ -61,7 +61,10 @@ double Scoring::of(std::span<const float> row) const {
 Result<Scoring> scoring_of(const program::ModelMeta& meta, std::uint64_t classes) {
   if (classes == 1) return Scoring{says_identity(meta.config) ? Scoring::Kind::raw : Scoring::Kind::sigmoid, 0};
   if (classes == 2) return Scoring{Scoring::Kind::softmax, yes_of(meta.config)};
-  return unsupported("the model tells " + std::to_string(classes) + " classes apart, and none of them is the score of a pair");
+  return unsupported(
+      "the model tells " + std::to_string(classes) +
+      " classes apart, and none of them is the score of a pair, so it cannot rank; a reranker has one class or two. `mekik logits` "
+      "shows the numbers of all classes");
 }
 
 }  // namespace mekik::engine

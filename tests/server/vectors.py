@@ -177,6 +177,16 @@ def pipelines_that_cannot_be():
         assert done.returncode == 2 and word in done.stderr, (keys, done.returncode, done.stderr)
 
 
+def classes_that_are_no_score():
+    """A model of three classes shows them all, but cannot rank: `check` and `serve` say so."""
+    path = os.path.join(os.environ["MEKIK_SOURCE"], "tests", "models", "tiny", "bert_rank-classes")
+    run = lambda *words: subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    assert len(json.loads(run("logits", path, "--tokens", "5,6,7", "--json").stdout)["score"]) == 3
+    for verb in ("check", "serve"):
+        done = run(verb, path)
+        assert done.returncode == 1 and "tells 3 classes apart" in done.stderr and "`mekik logits`" in done.stderr, (verb, done)
+
+
 def they_end():
     codes = [server.stop() for server in (embeds, means, scores, texts)]  # all of them, whatever the first says
     assert codes == [0] * 4, codes
@@ -184,4 +194,4 @@ def they_end():
 
 main([same_numbers_as_the_command, forms_of_input, fewer_dimensions, more_inputs_than_the_queue_holds, refused,
       whole_texts_only_where_pooling_needs_them, ranking, a_template_in_a_text_stays_text, an_encoder, an_encoder_ranks,
-      models_say_their_task, pipelines_that_cannot_be, they_end])
+      models_say_their_task, pipelines_that_cannot_be, classes_that_are_no_score, they_end])
