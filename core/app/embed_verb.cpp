@@ -1,4 +1,5 @@
 // embed: the vector of a text.
+#include <algorithm>
 #include <cstdio>
 
 #include "app/numbers.hpp"
@@ -37,8 +38,8 @@ int run_embed(const Arguments& arguments) {
   if (pipeline->model.task == "auto") pipeline->model.task = "embed";
   if (arguments.has("pooling")) {
     const std::string& pooling = arguments.text("pooling");
-    if (pooling != "mean" && pooling != "cls" && pooling != "last")
-      throw misused("--pooling is mean, cls or last, not " + mekik::quoted(pooling));
+    if (const auto& known = program::poolings(); std::find(known.begin(), known.end(), pooling) == known.end())
+      throw misused("--pooling is one of " + join(known, ", ") + ", not " + mekik::quoted(pooling));
     pipeline->model.pooling = pooling;
   }
   pipeline->model.planned = static_cast<std::uint32_t>(input.tokens.size());
@@ -69,7 +70,8 @@ const Verb kEmbed{"embed",
                     o.add_options()                                                                                                 //
                         ("text", po::value<std::string>(), "the text; without --text and --tokens it is read from standard input")  //
                         ("tokens", po::value<std::string>(), "ids, separated by commas, taken as they are")                         //
-                        ("pooling", po::value<std::string>(), "mean, cls or last, in place of what the model says")                 //
+                        ("pooling", po::value<std::string>(),
+                         "mean, cls, last, max, weightedmean or mean_sqrt_len, in place of what the model says")  //
                         ("json", po::bool_switch(), "{\"embedding\":[...]}");
                   },
                   1,

@@ -54,7 +54,7 @@ constexpr std::array kModel{
     words("name", 0, nullptr, "What /v1/models shows; by default the file's name."),
     row("task", MEKIK_OPT_CHOICE, 0, "auto", 1, 0, "auto|generate|embed|score",
         "What the model is run for; auto: what its file says that it was made for."),
-    row("pooling", MEKIK_OPT_CHOICE, 0, "auto", 1, 0, "auto|mean|cls|last",
+    row("pooling", MEKIK_OPT_CHOICE, 0, "auto", 1, 0, "auto|mean|cls|last|max|weightedmean|mean_sqrt_len",
         "How an embedding is made of a text's rows; auto: as the file says, or as the page assumes."),
     words("score_tokens", MEKIK_OPT_LIST, "[]",
           "task = \"score\" of a model that generates: the tokens for no and for yes, as the vocabulary spells them."),

@@ -33,7 +33,7 @@ struct ModelUse {
   std::uint32_t context = 0;              // tokens a sequence may have; 0: the model's own, or what the memory allows
   std::string name;                       // what /v1/models shows; empty: the file's stem
   std::string task = "auto";              // "generate", "embed", "score"
-  std::string pooling;                    // "mean", "cls", "last"; empty: as the file says
+  std::string pooling;                    // one of program::poolings(); empty: as the file says
   std::vector<std::string> score_tokens;  // for no and for yes; empty: the model has a score of its own
   bool prepared = true;                   // packed weights are kept in a file from one start to the next
   std::string prepared_folder;            // empty: in the user's cache

@@ -1,4 +1,5 @@
 // Functions of the language that work row by row, and what they lower to.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -269,15 +270,22 @@ Datum Emitter::view(Call& call) {
 
 Datum Emitter::fold_rows(Call& call) { wrong(call.at(), "fold_rows is known only in programs for images, which are not built yet"); }
 
+const std::vector<std::string>& poolings() {
+  static const std::vector<std::string> kinds{"mean", "cls", "last", "max", "weightedmean", "mean_sqrt_len"};
+  return kinds;
+}
+
 Datum Emitter::pool(Call& call) {
   const Datum& x = rows(call, 0);
   const std::string how = word(call, 1, "none");
   if (how == "none") return x;
-  const std::int64_t code = how == "mean" ? 0 : how == "cls" ? 1 : how == "last" ? 2 : -1;
-  if (code < 0) wrong(call.at(1), "unknown pooling " + mekik::quoted(how) + "; known are mean, cls, last, none" + said_by(call.node));
+  const std::vector<std::string>& kinds = poolings();
+  const auto found = std::find(kinds.begin(), kinds.end(), how);
+  if (found == kinds.end())
+    wrong(call.at(1), "unknown pooling " + mekik::quoted(how) + "; known are " + join(kinds, ", ") + ", none" + said_by(call.node));
   if (x.first != MEKIK_DIM_TOKENS) wrong(call.at(0), "pool works on rows of all tokens");
   Datum out = new_rows(MEKIK_DIM_SEQS, x.shape, "pool");
-  emit(call.at(), op_pool, {x.index}, {out.index}, {code});
+  emit(call.at(), op_pool, {x.index}, {out.index}, {found - kinds.begin()});
   return out;
 }
 

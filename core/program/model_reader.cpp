@@ -297,7 +297,7 @@ std::optional<Datum> ModelReader::omitted(const HparamRow& row, std::size_t form
 
 Datum ModelReader::hparam_value(const std::string& symbol, const HparamRow& row, const config::Origin& used_at) {
   if (symbol == "pooling")
-    if (const std::string mode = pooling_module(!options_.pooling.empty()); !options_.pooling.empty()) return Datum::of(mode);
+    if (const std::string mode = pooling_module(!options_.pooling.empty()); !mode.empty()) return Datum::of(mode);
   if (row.direct) return evaluate(*row.direct, {});
   if (std::optional<Datum> value = told(symbol, row)) {
     const std::string stored = to_text(*value);

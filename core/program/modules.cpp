@@ -19,7 +19,10 @@ std::string text_of(const json::value& object, std::string_view key) {
 std::string known_mode(std::string_view name) {
   if (name == "cls" || name == "cls_token") return "cls";
   if (name == "mean" || name == "mean_tokens") return "mean";
-  return name == "lasttoken" || name == "last" ? "last" : "";
+  if (name == "lasttoken" || name == "last") return "last";
+  if (name == "max" || name == "max_tokens") return "max";
+  if (name == "weightedmean" || name == "weightedmean_tokens") return "weightedmean";
+  return name == "mean_sqrt_len_tokens" ? "mean_sqrt_len" : "";
 }
 
 // The names of the modes that are true.
@@ -60,7 +63,8 @@ std::string ModelReader::pooling_module(bool chosen) {
   if (!pooling.is_object()) return {};
   const auto computed = [&](const std::string& key, const std::string& name) {
     const std::string mode = known_mode(name);
-    if (mode.empty()) refuse(std::string{kPooling} + ": " + key + " is not computed; cls, mean and lasttoken are");
+    if (mode.empty())
+      refuse(std::string{kPooling} + ": " + key + " is not computed; cls, mean, lasttoken, max, weightedmean and mean_sqrt_len_tokens are");
     return mode;
   };
   if (const json::value* one = json::find(pooling, "pooling_mode"); one != nullptr && !one->is_null())

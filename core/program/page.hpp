@@ -13,12 +13,15 @@
 
 namespace mekik::program {
 
+// What pool(x, kind) knows, in the order of the kinds of op_pool.
+const std::vector<std::string>& poolings();
+
 struct BuildOptions {
   std::vector<std::string> outputs{"logits"};  // empty: the one that `task` means
   // generate: logits; embed: embedding; score: score, or logits where the page has none. automatic: score where the model has what makes
   // it; embedding where there are no logits, or where the model itself says how it pools; else logits.
   Task task = Task::automatic;
-  std::string pooling;        // what the page's symbol "pooling" is to be instead: "mean", "cls", "last"
+  std::string pooling;        // what the page's symbol "pooling" is to be instead: one of poolings()
   std::uint64_t context = 0;  // planned tokens a sequence; 0: the model's own. LongRoPE and dynamic NTK choose by it, once
   std::string kv = "f16";     // scheme of STATE tensors
   std::string page;           // by name; empty: the page that matches

@@ -182,7 +182,7 @@ void check_family(const Checker& c) {
       return need(y.rows == q.rows && y.size() == q.outer * v.last, "the result must be [rows][heads][dv]");
     }
     case op::pool:
-      need(o.ints[0] >= kMean && o.ints[0] <= kLast, "unknown pooling " + std::to_string(o.ints[0]));
+      need(o.ints[0] >= kMean && o.ints[0] <= kMeanSqrtLen, "unknown pooling " + std::to_string(o.ints[0]));
       need(c.rows(0).rows == MEKIK_DIM_TOKENS, "pools rows of tokens");
       return need(c.out(0).rows == MEKIK_DIM_SEQS && c.out(0).size() == c.rows(0).size(), "the result must be a row a sequence");
     case op::embed_mix: {

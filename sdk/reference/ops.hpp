@@ -45,7 +45,7 @@ void embed_mix(const Ids& ids, const Rows& mix, const Weight& w, const Rows& y);
 void take_rows(const Rows& x, const Ids& rows, const Rows& y);
 void put_rows(const Rows& x, const Rows* replacement, const Ids& rows, bool adds, const Rows& y);
 void argmax(const Rows& x, const Matrix<std::int32_t>& y);  // a row shape [outer][last] -> [outer]
-enum PoolKind : std::int64_t { kMean = 0, kCls = 1, kLast = 2 };
+enum PoolKind : std::int64_t { kMean = 0, kCls = 1, kLast = 2, kMax = 3, kWeightedMean = 4, kMeanSqrtLen = 5 };
 void pool(const Rows& x, std::int64_t kind, const Step& step, const Rows& y);
 
 // norm.cpp; w is empty, or of the last size, or of the row.

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "reference/ops.hpp"
@@ -55,18 +57,29 @@ void argmax(const Rows& x, const Matrix<std::int32_t>& y) {
     }
 }
 
+namespace {
+// Of column j of rows begin to end.
+double pooled(const Rows& x, std::int64_t kind, std::uint64_t begin, std::uint64_t end, std::size_t j) {
+  const auto count = static_cast<double>(end - begin);
+  double most = x.row(begin)[j], sum = 0;
+  for (std::uint64_t t = begin; t < end; ++t) {
+    const double value = x.row(t)[j];
+    most = std::max(most, value);
+    sum += kind == kWeightedMean ? static_cast<double>(t - begin + 1) * value : value;
+  }
+  if (kind == kMax) return most;
+  return sum / (kind == kWeightedMean ? count * (count + 1) / 2 : kind == kMeanSqrtLen ? std::sqrt(count) : count);
+}
+}  // namespace
+
 void pool(const Rows& x, std::int64_t kind, const Step& step, const Rows& y) {
   for (std::uint32_t seq = 0; seq < step.batch->n_seqs; ++seq) {
     const std::uint64_t begin = step.begin(seq), end = step.end(seq);
-    if (kind != kMean) {
+    if (kind == kCls || kind == kLast) {
       copy_row(x.row(kind == kCls ? begin : end - 1), y.row(seq), y.size());
       continue;
     }
-    for (std::size_t j = 0; j < y.size(); ++j) {
-      double sum = 0;
-      for (std::uint64_t t = begin; t < end; ++t) sum += x.row(t)[j];
-      y.row(seq)[j] = static_cast<float>(sum / static_cast<double>(end - begin));
-    }
+    for (std::size_t j = 0; j < y.size(); ++j) y.row(seq)[j] = static_cast<float>(pooled(x, kind, begin, end, j));
   }
 }
 

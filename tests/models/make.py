@@ -148,10 +148,13 @@ def load(folder, family):
 
 
 def pooled(rows, variant):
-    """As sentence-transformers does: cls, last or mean, and its Dense modules."""
+    """As sentence-transformers does."""
     modes = variant.files.get("1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
-    out = rows[0] if modes.get("pooling_mode_cls_token") else rows[-1] if modes.get("pooling_mode_lasttoken") else rows.mean(0)
-    return out
+    mode = modes.get("pooling_mode") or next(key.removeprefix("pooling_mode_") for key, chosen in modes.items() if chosen is True)
+    places = torch.arange(1, len(rows) + 1, dtype=rows.dtype)
+    return {"cls": lambda: rows[0], "mean": lambda: rows.mean(0), "max": lambda: rows.max(0).values, "lasttoken": lambda: rows[-1],
+            "weightedmean": lambda: (rows * places[:, None]).sum(0) / places.sum(),
+            "mean_sqrt_len": lambda: rows.sum(0) / len(rows) ** 0.5}[mode.removesuffix("_tokens").removesuffix("_token")]()
 
 
 def dense_modules(folder, variant, vector):

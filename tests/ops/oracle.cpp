@@ -87,6 +87,9 @@ TEST_CASE("embeddings and pooling, by hand") {
   pools_to(kMean, {3, 4});
   pools_to(kCls, {5, 6});
   pools_to(kLast, {3, 4});
+  pools_to(kMax, {5, 6});
+  pools_to(kWeightedMean, {2.8f, 3.8f});  // (5 + 2 * 1 + 3 * 3 + 4 * 3) / 10
+  pools_to(kMeanSqrtLen, {6, 8});         // 12 / 2
 }
 
 namespace {

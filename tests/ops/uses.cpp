@@ -147,24 +147,35 @@ TEST_CASE("positions with axes turn the pairs that the table says") {
 }
 
 TEST_CASE("hidden rows and pooled rows come out") {
-  ProgramBuilder b{6};
-  const auto x = random_rows(b, {32}), pooled = b.output("hidden", {kS, 32});
-  b.op(op::pool, {x}, {pooled}, {0}, {});
-  std::string why;
-  if (!supports_all(subject(), b, &why)) return;
-  Session session{subject(), b};
-  if (!lists(session, MEKIK_USE_HIDDEN, "HIDDEN")) return;
-  const auto table = b.weights().front().second->decoded();
-  const auto batch = session.batch({{{1, 2}, 0, {}, -1, 0}, {{3}, 0, {}, -1, 0}});
-  std::vector<float> hidden(64);
-  batch->raw.n_rows = 2;
-  batch->raw.uses = MEKIK_USE_HIDDEN;
-  batch->raw.hidden = hidden.data();
-  batch->raw.logits = nullptr;
-  REQUIRE(session.submit(batch->raw) == MEKIK_OK);
-  for (std::size_t j = 0; j < 32; ++j) {
-    CHECK(hidden[j] == Approx((table[32 + j] + table[64 + j]) / 2).margin(1e-6));
-    CHECK(hidden[32 + j] == table[96 + j]);
+  const double root = std::sqrt(2.0);  // of two rows a and b
+  const std::vector<std::function<double(double, double)>> kinds{[](double a, double b) { return (a + b) / 2; },
+                                                                 [](double a, double) { return a; },
+                                                                 [](double, double b) { return b; },
+                                                                 [](double a, double b) { return std::max(a, b); },
+                                                                 [](double a, double b) { return (a + 2 * b) / 3; },
+                                                                 [&](double a, double b) { return (a + b) / root; }};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    CAPTURE(kind);
+    ProgramBuilder b{6};
+    const auto x = random_rows(b, {32}), pooled = b.output("hidden", {kS, 32});
+    b.op(op::pool, {x}, {pooled}, {static_cast<std::int64_t>(kind)}, {});
+    std::string why;
+    if (!supports_all(subject(), b, &why)) return;
+    Session session{subject(), b};
+    if (!lists(session, MEKIK_USE_HIDDEN, "HIDDEN")) return;
+    const auto table = b.weights().front().second->decoded();
+    const auto batch = session.batch({{{1, 2}, 0, {}, -1, 0}, {{3}, 0, {}, -1, 0}});
+    std::vector<float> hidden(64);
+    batch->raw.n_rows = 2;
+    batch->raw.uses = MEKIK_USE_HIDDEN;
+    batch->raw.hidden = hidden.data();
+    batch->raw.logits = nullptr;
+    REQUIRE(session.submit(batch->raw) == MEKIK_OK);
+    for (std::size_t j = 0; j < 32; ++j) {
+      const auto a = static_cast<double>(table[32 + j]), c = static_cast<double>(table[64 + j]);
+      CHECK(hidden[j] == Approx(kinds[kind](a, c)).margin(1e-6));
+      CHECK(hidden[32 + j] == table[96 + j]);
+    }
   }
 }
 

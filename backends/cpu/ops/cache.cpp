@@ -123,11 +123,24 @@ void Exec::pool_row(const mekik_op& op, std::uint32_t seq) const {
   const auto n = static_cast<std::uint32_t>(row_size(program_.tensor(op.out[0])));
   const auto t0 = static_cast<std::uint32_t>(batch_.seq_start[seq]), t1 = static_cast<std::uint32_t>(batch_.seq_start[seq + 1]);
   float* y = view(op.out[0]).row(seq);
-  std::memcpy(y, view(op.in[0]).row(op.ints[0] == 2 ? t1 - 1 : t0), n * sizeof(float));
-  if (op.ints[0] != 0) return;
-  for (std::uint32_t t = t0 + 1; t < t1; ++t) settings_.kernels->add(y, view(op.in[0]).row(t), false, n, y);
-  const auto count = static_cast<float>(t1 - t0);
-  for (std::uint32_t i = 0; i < n; ++i) y[i] /= count;
+  enum : std::int64_t { kMean, kCls, kLast, kMax, kWeightedMean, kMeanSqrtLen };
+  const std::int64_t kind = op.ints[0];
+  std::memcpy(y, view(op.in[0]).row(kind == kLast ? t1 - 1 : t0), n * sizeof(float));
+  if (kind == kCls || kind == kLast) return;
+  for (std::uint32_t t = t0 + 1; t < t1; ++t) {
+    const float* x = view(op.in[0]).row(t);
+    if (kind == kMax)
+      for (std::uint32_t i = 0; i < n; ++i) y[i] = std::max(y[i], x[i]);
+    else if (kind == kWeightedMean)
+      for (std::uint32_t i = 0; i < n; ++i) y[i] += static_cast<float>(t - t0 + 1) * x[i];
+    else settings_.kernels->add(y, x, false, n, y);
+  }
+  if (kind == kMax) return;
+  const double count = t1 - t0;
+  const auto divisor = static_cast<float>(kind == kWeightedMean  ? count * (count + 1) / 2
+                                          : kind == kMeanSqrtLen ? std::sqrt(count)
+                                                                 : count);
+  for (std::uint32_t i = 0; i < n; ++i) y[i] /= divisor;
 }
 
 }  // namespace mekik::cpu

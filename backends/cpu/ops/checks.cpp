@@ -120,7 +120,7 @@ class Check : private Checker {
     const RowShape x = rows(0), y = out(0);
     need(x.rows == MEKIK_DIM_TOKENS && y.rows == MEKIK_DIM_SEQS && y.size() == x.size(),
          "the result must be [sequences] of the operand's shape");
-    need(op.ints[0] >= 0 && op.ints[0] <= 2, "unknown pooling " + std::to_string(op.ints[0]));
+    need(op.ints[0] >= 0 && op.ints[0] <= 5, "unknown pooling " + std::to_string(op.ints[0]));
   }
   void argmax() const {
     const RowShape x = rows(0), y = out(0);

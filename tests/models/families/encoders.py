@@ -2,12 +2,14 @@
 from .base import Family, variant
 
 
+MODES = dict(cls="cls_token", mean="mean_tokens", max="max_tokens", mean_sqrt_len="mean_sqrt_len_tokens", weightedmean="weightedmean_tokens", last="lasttoken")
+
+
 def pooling(kind):
     """A sentence-transformers folder that pools so."""
     return {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
                              {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}],
-            "1_Pooling/config.json": {"word_embedding_dimension": 32, **{f"pooling_mode_{name}": name.startswith(kind) for name in
-                                                                         ("cls_token", "mean_tokens", "max_tokens", "lasttoken")}}}
+            "1_Pooling/config.json": {"word_embedding_dimension": 32, **{f"pooling_mode_{name}": name == MODES[kind] for name in MODES.values()}}}
 
 
 def dense(*sizes):
@@ -36,9 +38,11 @@ FAMILIES = {
         plain=variant("F32"),
         cls=variant("F16", files=pooling("cls"), hidden_act="gelu_new", lost="the activation"),
         mean=variant(files=pooling("mean"), type_vocab_size=1),
+        max=variant("F32", num_hidden_layers=1, files=pooling("max"), lost="the pooling"),
     )),
     "bert_rank": Family("BertConfig", "BertForSequenceClassification", gives="score", common=ONE, repack=first_names, variants=dict(
         plain=variant("F32", lost="the linear under the score"),
+        classes=variant("F32", num_hidden_layers=1, num_labels=3, lost="the linear under the score"),
     )),
     "roberta": Family("RobertaConfig", "RobertaModel", gives="embedding", common=dict(pad_token_id=1), variants=dict(
         plain=variant("F32"),
@@ -70,11 +74,13 @@ FAMILIES = {
     )),
     "qwen3_embedding": Family("Qwen3Config", "Qwen3ForCausalLM", gives="embedding", variants=dict(
         last=variant(files=pooling("last"), tie_word_embeddings=True),
+        weighted=variant(num_hidden_layers=1, files=pooling("weightedmean"), tie_word_embeddings=True, lost="the pooling"),
     )),
     "embeddinggemma": Family("Gemma3TextConfig", "Gemma3TextModel", gives="embedding", common=dict(use_bidirectional_attention=True, sliding_window=8,
                                                                                                   query_pre_attn_scalar=12), variants=dict(
         plain=variant(num_hidden_layers=6, files=dense(32, 48, 32)),
         causal=variant(num_hidden_layers=3, layer_types=["sliding_attention", "full_attention", "sliding_attention"], use_bidirectional_attention=False, files=pooling("mean"), lost="that it looks back only"),
+        last=variant("F32", num_hidden_layers=1, files=pooling("last")),
     )),
     "qwen3_rank": Family("Qwen3Config", "Qwen3ForSequenceClassification", gives="score", common=ONE, variants=dict(
         plain=variant(num_hidden_layers=2),

@@ -48,10 +48,12 @@ TEST_CASE("modules: one way of pooling that is computed") {
   CHECK(of_pooling("{}") == "");
   CHECK(message(built({})) == "");
   for (const char* mode : {"max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens"})
-    CHECK(of_pooling(std::string{R"({"pooling_mode_mean_tokens": false, "pooling_mode_)"} + mode + "\": true}") ==
-          "1_Pooling/config.json: pooling_mode_" + std::string{mode} + " is not computed; cls, mean and lasttoken are");
-  CHECK(of_pooling(R"({"pooling_mode": "zzz"})") ==
-        "1_Pooling/config.json: pooling_mode \"zzz\" is not computed; cls, mean and lasttoken are");
+    CHECK(of_pooling(std::string{R"({"pooling_mode_mean_tokens": false, "pooling_mode_)"} + mode + "\": true}") == "");
+  for (const char* mode : {"max", "mean_sqrt_len_tokens", "weightedmean"})
+    CHECK(of_pooling(std::string{R"({"pooling_mode": ")"} + mode + "\"}") == "");
+  const std::string known = " is not computed; cls, mean, lasttoken, max, weightedmean and mean_sqrt_len_tokens are";
+  CHECK(of_pooling(R"({"pooling_mode_foo": true})") == "1_Pooling/config.json: pooling_mode_foo" + known);
+  CHECK(of_pooling(R"({"pooling_mode": "zzz"})") == "1_Pooling/config.json: pooling_mode \"zzz\"" + known);
   CHECK(of_pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})") ==
         "1_Pooling/config.json: pooling_mode_cls_token and pooling_mode_mean_tokens are both set, and would stand one behind the other; "
         "one is computed");
@@ -72,10 +74,10 @@ TEST_CASE("modules: others are refused by name") {
 }
 
 TEST_CASE("modules: only embeddings mind, and who chooses how to pool does not") {
-  const Files files{{"modules.json", kModules}, {kPooling, R"({"pooling_mode_max_tokens": true})"}};
+  const Files files{{"modules.json", kModules}, {kPooling, R"({"pooling_mode_foo": true})"}};
   CHECK(message(built(files, "tiny/bert-plain", Task::embed, "mean")) == "");
   CHECK(message(built(files, "tiny/llama-plain", Task::generate)) == "");
-  CHECK(message(built(files, "tiny/llama-plain", Task::embed)).find("pooling_mode_max_tokens is not computed") != std::string::npos);
+  CHECK(message(built(files, "tiny/llama-plain", Task::embed)).find("pooling_mode_foo is not computed") != std::string::npos);
   const Files mean{{"modules.json", kModules}, {kPooling, R"({"pooling_mode_mean_tokens": true})"}};
   CHECK(message(built(mean, "tiny/gpt_neox-plain")).find("1_Pooling/config.json says \"mean\"") != std::string::npos);
 }
