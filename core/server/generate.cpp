@@ -1,5 +1,6 @@
 #include "server/generate.hpp"
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <ctime>
 #include <new>
@@ -16,21 +17,40 @@ namespace {
 
 constexpr std::size_t kMostVectors = 128;  // requests for vectors that one exchange has in the engine
 
+// Sees the client leave, from the end of its request's body on.
+class Client {
+ public:
+  explicit Client(Connection& connection) : connection_{connection} {
+    connection.watch([this] {
+      gone_ = true;
+      if (mailbox_ != nullptr) mailbox_->stop();
+    });
+  }
+  ~Client() { connection_.unwatch(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const std::atomic<bool>& gone() const { return gone_; }  // any thread
+  void stops(Mailbox* mailbox) { mailbox_ = mailbox; }     // until the next call, when it leaves
+  void close() { connection_.close(); }
+
+ private:
+  Connection& connection_;
+  Mailbox* mailbox_ = nullptr;
+  std::atomic<bool> gone_{false};
+};
+
 // The engine's requests of one exchange. Whatever way the coroutine ends, they are cancelled and nothing calls back into it.
 class Running {
  public:
-  Running(Exchange& exchange, engine::Engine& engine)
-      : exchange_{exchange}, engine_{engine}, mailbox_{std::make_shared<Mailbox>(exchange.shared().io)} {
-    Connection& connection = exchange.connection();
-    connection.watch([this] {
-      gone_ = true;
-      mailbox_->stop();
-    });
-    mailbox_->on_overflow([&connection] { connection.close(); });
+  Running(Exchange& exchange, Client& client, engine::Engine& engine)
+      : exchange_{exchange}, client_{client}, engine_{engine}, mailbox_{std::make_shared<Mailbox>(exchange.shared().io)} {
+    client.stops(mailbox_.get());
+    mailbox_->on_overflow([&client] { client.close(); });
   }
   ~Running() {
     mailbox_->close();
-    exchange_.connection().unwatch();
+    client_.stops(nullptr);
     for (const engine::RequestId id : ids_) engine_.cancel(id);  // finished ones do not mind
   }
   Running(const Running&) = delete;
@@ -58,17 +78,17 @@ class Running {
   net::awaitable<std::vector<Mail>> events() { return mailbox_->take(); }
   bool lost() {
     if (mailbox_->overflowed()) log::warning("server", exchange_.id() + ": the client reads too slowly; the request is cancelled");
-    return gone_ || mailbox_->overflowed();
+    return client_.gone() || mailbox_->overflowed();
   }
 
  private:
   Exchange& exchange_;
+  Client& client_;
   engine::Engine& engine_;
   std::shared_ptr<Mailbox> mailbox_;
   std::vector<engine::RequestId> ids_;
   std::size_t next_ = 0;     // of the requests
   std::uint32_t first_ = 0;  // choice of that one
-  bool gone_ = false;
 };
 
 // Why an answer ended without a reason that the API knows.
@@ -78,7 +98,26 @@ MaybeError failure(const engine::Event& event, std::string_view id) {
   return from_status(event.error.ok() ? internal_error("the engine gave no reason") : event.error, id);
 }
 
-net::awaitable<void> answer_whole(Exchange& exchange, Running& running, std::vector<engine::Request>& requests, openai::Answer& answer) {
+// Runs `work`, which must outlive it, on a worker thread for this much text; the coroutine goes on where it was. No exception leaves that
+// thread. Work of a client that has left is not begun.
+net::awaitable<MaybeError> on_worker(Exchange& exchange, const Client& client, std::size_t bytes, const std::function<MaybeError()>& work) {
+  const auto guarded = [&]() -> MaybeError {
+    if (client.gone()) return std::nullopt;
+    try {
+      return work();
+    } catch (const text::TextRefused& refused) {
+      return ApiError{400, std::string{"the tokenizer of this model refuses the text: "} + refused.what(), "", "text_refused", {}};
+    } catch (const std::bad_alloc&) {
+      return from_status(fail(Code::no_memory, "no memory to prepare a request"), exchange.id());
+    }
+  };
+  const auto task = [&guarded]() -> net::awaitable<MaybeError> { co_return guarded(); };
+  net::io_context& worker = exchange.shared().workers.of(bytes);
+  co_return co_await net::co_spawn(worker, task, net::use_awaitable);
+}
+
+net::awaitable<void> answer_whole(Exchange& exchange, Client& client, Running& running, std::vector<engine::Request>& requests,
+                                  openai::Answer& answer) {
   std::uint32_t finished = 0;
   while (!answer.done()) {
     const std::vector<Mail> events = co_await running.events();
@@ -100,8 +139,17 @@ net::awaitable<void> answer_whole(Exchange& exchange, Running& running, std::vec
     }
   }
   Response response;
-  response.body = json::serialize(answer.result());
-  co_await exchange.reply(std::move(response));
+  const std::function<MaybeError()> write = [&]() -> MaybeError {
+    response.body = json::serialize(answer.result());
+    return std::nullopt;
+  };
+  const std::size_t bytes = answer.result_bytes();
+  MaybeError error;
+  if (bytes > Workers::kShortBytes) error = co_await on_worker(exchange, client, bytes, write);
+  else error = write();
+  if (client.gone()) client.close();
+  else if (error) co_await exchange.fail(std::move(*error));
+  else co_await exchange.reply(std::move(response));
 }
 
 // The events of one batch as text of a stream.
@@ -146,59 +194,57 @@ net::awaitable<void> answer_stream(Exchange& exchange, Running& running, openai:
 
 ApiError shutting_down(std::string_view id) { return from_status({Code::cancelled, ""}, id); }
 
-openai::Input input_of(Exchange& exchange, std::string_view body) {
-  return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr)};
-}
-
-// Runs `work`, which must outlive it, on the worker thread; the coroutine goes on where it was. No exception leaves that thread.
-net::awaitable<MaybeError> on_worker(Exchange& exchange, const std::function<MaybeError()>& work) {
-  const auto guarded = [&]() -> MaybeError {
-    try {
-      return work();
-    } catch (const text::TextRefused& refused) {
-      return ApiError{400, std::string{"the tokenizer of this model refuses the text: "} + refused.what(), "", "text_refused", {}};
-    } catch (const std::bad_alloc&) {
-      return from_status(fail(Code::no_memory, "no memory to prepare a request"), exchange.id());
-    }
-  };
-  const auto task = [&guarded]() -> net::awaitable<MaybeError> { co_return guarded(); };
-  co_return co_await net::co_spawn(exchange.shared().worker, task, net::use_awaitable);
+openai::Input input_of(Exchange& exchange, const Client& client, std::string_view body) {
+  return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr), &client.gone()};
 }
 
 }  // namespace
 
 net::awaitable<void> generate(Exchange& exchange, std::string body, MaybeError (*prepare)(const openai::Input&, openai::Prepared&)) {
+  Client client{exchange.connection()};
   openai::Prepared prepared;
-  const openai::Input input = input_of(exchange, body);
+  const openai::Input input = input_of(exchange, client, body);
   const std::function<MaybeError()> work = [&]() -> MaybeError { return prepare(input, prepared); };
-  MaybeError error = co_await on_worker(exchange, work);
+  MaybeError error = co_await on_worker(exchange, client, body.size(), work);
+  if (client.gone()) {
+    client.close();
+    co_return;
+  }
   if (!error && exchange.shared().draining) error = shutting_down(exchange.id());
   if (error) {
     co_await exchange.fail(std::move(*error));
     co_return;
   }
   if (!prepared.logged.empty()) log::info("server", exchange.id() + prepared.logged);
-  Running running{exchange, *prepared.served->engine};
+  Running running{exchange, client, *prepared.served->engine};
   MaybeError refused = running.submit(prepared.requests);
   if (refused) {
     co_await exchange.fail(std::move(*refused));
     co_return;
   }
   if (prepared.stream) co_await answer_stream(exchange, running, *prepared.answer);
-  else co_await answer_whole(exchange, running, prepared.requests, *prepared.answer);
+  else co_await answer_whole(exchange, client, running, prepared.requests, *prepared.answer);
 }
 
 net::awaitable<void> compute(Exchange& exchange, std::string body, MaybeError (*run)(const openai::Input&, json::object&)) {
-  json::object result;
-  const openai::Input input = input_of(exchange, body);
-  const std::function<MaybeError()> work = [&]() -> MaybeError { return run(input, result); };
-  MaybeError error = co_await on_worker(exchange, work);
+  Client client{exchange.connection()};
+  Response response;
+  const openai::Input input = input_of(exchange, client, body);
+  const std::function<MaybeError()> work = [&]() -> MaybeError {
+    json::object result;
+    MaybeError refused = run(input, result);
+    if (!refused) response.body = json::serialize(result);
+    return refused;
+  };
+  MaybeError error = co_await on_worker(exchange, client, body.size(), work);
+  if (client.gone()) {
+    client.close();
+    co_return;
+  }
   if (error) {
     co_await exchange.fail(std::move(*error));
     co_return;
   }
-  Response response;
-  response.body = json::serialize(result);
   co_await exchange.reply(std::move(response));
 }
 

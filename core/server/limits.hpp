@@ -23,6 +23,7 @@ inline constexpr std::size_t kMaxJsonDepth = 64;
 inline constexpr std::uint32_t kMaxAnswers = 128;   // n
 inline constexpr std::uint32_t kMaxChoices = 1024;  // prompts x n of one request
 inline constexpr std::uint32_t kMaxDocuments = 65536;
+inline constexpr std::size_t kMaxQueryBytes = 256u << 20;                            // of the query, which is tokenized with each document
 inline constexpr std::size_t kMaxVectorBytes = 256u << 20, kVectorNumberBytes = 13;  // of an answer with embeddings; of one number as JSON
 inline constexpr std::uint32_t kMaxStops = 16;
 inline constexpr std::size_t kMaxStopBytes = 1024;

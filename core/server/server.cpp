@@ -172,7 +172,7 @@ class ServerImpl final : public Server {
     guard_.reset();
     shared_.io.stop();
     thread_.join();
-    shared_.worker.join();
+    shared_.workers.join();
     listeners_.clear();
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "server/auth.hpp"
 #include "server/limits.hpp"
 #include "server/server.hpp"
+#include "server/workers.hpp"
 
 namespace mekik::server {
 
@@ -23,8 +23,7 @@ struct SharedState {
   const Limits limits;
   const KeyCheck key;
   net::io_context io{1};
-  // Parsing, rendering and tokenizing happen here, so that a long prompt does not hold up the streams of others.
-  net::thread_pool worker{1};
+  Workers workers;
   std::atomic<bool> draining{false};
 
   // Only on the I/O thread.

@@ -62,6 +62,9 @@ class Tokenizer {
   virtual const std::vector<std::int32_t>& ends() const = 0;  // every token that ends generation
   // All bytes of the ids; special tokens are left out unless `special`. A SentencePiece model's one leading space is dropped.
   virtual std::string decode(std::span<const std::int32_t> ids, bool special) const = 0;
+  // At least so many tokens has this text: found by counting bytes, so that a text that is far too long need not be tokenized to be
+  // refused. 0 where nothing is known: a step of the tokenizer may leave any part of a text out, or one token stand for it.
+  virtual std::size_t fewest_tokens(std::string_view) const { return 0; }
   virtual std::string kind() const = 0;  // "bpe, pre smollm" for `mekik model`
   // Whether encode puts a space before the first text, so that decode drops one there (Llama 2).
   virtual bool adds_space_prefix() const { return false; }

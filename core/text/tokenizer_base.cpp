@@ -1,6 +1,7 @@
 #include "text/tokenizer_base.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.hpp"
 
@@ -54,6 +55,14 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
+std::size_t fewest_tokens_of(std::string_view text, const std::bitset<256>& kept, std::size_t longest) {
+  std::array<std::size_t, 256> counts{};
+  for (const char c : text) ++counts[static_cast<unsigned char>(c)];
+  std::size_t bytes = 0;
+  for (std::size_t byte = 0; byte < counts.size(); ++byte) bytes += kept[byte] ? counts[byte] : 0;
+  return (bytes + longest - 1) / longest;
+}
+
 VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool match_user_defined)
     : vocabulary_(std::move(vocabulary)), pieces_(std::move(pieces)), matcher_(special_bytes(vocabulary_)), ends_(end_tokens(vocabulary_)) {
   flags_.reserve(vocabulary_.types.size());
@@ -62,6 +71,7 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable piec
     if (needs_trust(type) || (match_user_defined && type == TokenType::user_defined))
       matcher_.add(pieces_[i], static_cast<std::int32_t>(i), !needs_trust(type));
     flags_.push_back(flags_of(type, vocabulary_.tokens[i]));
+    longest_piece_ = std::max(longest_piece_, pieces_[i].size());
   }
   for (const std::int32_t id : ends_) flags_[static_cast<std::size_t>(id)] |= kTokenEnd;
 }

@@ -1,5 +1,6 @@
 // What both kinds of tokenizers share: special tokens in trusted text, pieces, flags, decoding.
 #pragma once
+#include <bitset>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace mekik::text {
 std::size_t character_length(std::string_view text, std::size_t at);
 // The length of the longest prefix that is UTF-8.
 std::size_t valid_utf8_prefix(std::string_view text);
+
+// How many of the bytes of `text` are in `kept`, over `longest`, rounded up: what no tokenization undercuts whose tokens stand for so
+// many bytes at most, and that leaves out no byte of `kept`.
+std::size_t fewest_tokens_of(std::string_view text, const std::bitset<256>& kept, std::size_t longest);
 
 // Where text between special tokens stands: first of all, first but for BOS, or behind something else.
 enum class RunPlace : std::uint8_t { begin, after_bos, inside };
@@ -48,6 +53,9 @@ class VocabularyTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const StringTable& pieces() const { return pieces_; }
 
+  // Of all that text may become: bytes of the longest piece, at least 1.
+  std::size_t longest_piece() const { return longest_piece_; }
+
  private:
   bool known(std::int32_t id) const { return id >= 0 && static_cast<std::uint32_t>(id) < size(); }
 
@@ -56,6 +64,7 @@ class VocabularyTokenizer : public Tokenizer {
   SpecialMatcher matcher_;
   std::vector<std::uint32_t> flags_;
   std::vector<std::int32_t> ends_;
+  std::size_t longest_piece_ = 1;
 };
 
 // The kinds of GGUF files. `metadata` as in Tokenizer::create.

@@ -140,9 +140,15 @@ class ByteLevelBpe final : public VocabularyTokenizer {
         of_byte_(pieces.of_byte),
         merges_(std::move(merges)),
         pre_(&pre),
-        splitter_(std::move(splitter)) {}
+        splitter_(std::move(splitter)) {
+    for (std::size_t byte = 0; byte < 256; ++byte) kept_[byte] = of_byte_[byte] >= 0;
+  }
 
   std::string kind() const override { return "bpe, pre " + std::string{pre_->name}; }
+  std::size_t fewest_tokens(std::string_view text) const override {
+    constexpr std::size_t kMostByNfc = 4;  // a character of 3 bytes is composed of 9 at most (Hangul)
+    return fewest_tokens_of(text, kept_, longest_piece() * (pre_->nfc ? kMostByNfc : 1));
+  }
 
  private:
   void encode_run(std::string_view text, RunPlace place, std::vector<std::int32_t>& ids, MergeScratch& scratch) const override {
@@ -194,6 +200,7 @@ class ByteLevelBpe final : public VocabularyTokenizer {
 
   TextIndex by_piece_;
   std::array<std::int32_t, 256> of_byte_;
+  std::bitset<256> kept_;  // bytes that have a token
   PairIndex<RankedToken> merges_;
   const PreTokenizer* pre_;  // in the static table
   Splitter splitter_;

@@ -42,6 +42,12 @@ class SentencePieceBpe final : public VocabularyTokenizer {
   }
 
   std::string kind() const override { return "sentencepiece bpe"; }
+  // Whatever the rules of a normalizer take away is not known, nor how many unknown characters are one token.
+  std::size_t fewest_tokens(std::string_view text) const override {
+    constexpr std::size_t kSign = 3;  // bytes of U+2581, which is a space
+    const bool keeps = missing_bytes() == 0 || (vocabulary().unknown >= 0 && !options_.fuse_unknown);
+    return normalizer_ || !keeps ? 0 : fewest_tokens_of(text, std::bitset<256>{}.set(), longest_piece() * kSign);
+  }
 
  private:
   // For tokens made of merges whose own type says that they must not appear: where they came apart.

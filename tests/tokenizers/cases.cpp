@@ -46,6 +46,7 @@ void check_long_runs(Failures& failures, const text::Tokenizer& tokenizer, const
   for (const char* unit : {" ", "\n", " \n", "_", "1", "\xE6\xAD\xAA", "A", "e\xCC\x81", "\xC2\xA0", "a b", "\xF0\x9F\xA6\x80", "'"}) {
     std::string text;
     while (text.size() < 100000) text += unit;
+    failures.check(tokenizer.fewest_tokens(text) <= tokenizer.encode(text, false, false).size(), name + ": fewer tokens than the fewest");
     for (const std::string& whole : {text, text + "x", text + "5", "x" + text + "\xE4\xB8\x80"})
       failures.check(tokenizer.decode(tokenizer.encode(whole, false, false), true).size() >= (id == 100 ? 0u : 50000u),
                      name + ": a long run lost text");

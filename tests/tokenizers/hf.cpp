@@ -28,6 +28,9 @@ void check_case(Failures& failures, const text::Tokenizer& tokenizer, const std:
   same("ids", tokenizer.encode(text, true, true), ids);
   const json::value* plain = json::find(row, "plain");
   same("plain", tokenizer.encode(text, false, false), plain == nullptr ? ids : ids_of(*plain));
+  const std::size_t fewest = tokenizer.fewest_tokens(text);
+  for (const bool special : {false, true})
+    failures.check(fewest <= tokenizer.encode(text, false, special).size(), label + "has fewer than " + std::to_string(fewest) + " tokens");
   const auto decodes = [&](bool special, const std::string& right) {
     const std::string got = tokenizer.decode(ids, special);
     failures.check(got == right,
@@ -53,6 +56,7 @@ void check_long_runs(Failures& failures, const text::Tokenizer& tokenizer, const
       const std::clock_t begin = std::clock();  // not the wall's: other tests run beside this one
       const auto ids = tokenizer.encode(whole, true, true);
       const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+      failures.check(tokenizer.fewest_tokens(whole) <= ids.size(), name + ": fewer tokens than the fewest of " + unit);
       failures.check(seconds < 1, name + ": 100 kB of " + json::serialize(json::value(unit)) + " took " + std::to_string(seconds) + " s");
     }
   }

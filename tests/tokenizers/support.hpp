@@ -131,6 +131,9 @@ inline void check_ids(Failures& failures, const text::Tokenizer& tokenizer, cons
   const std::vector<std::int32_t> ids = tokenizer.encode(text, false, special);
   failures.check(ids == expected,
                  name + " " + json::serialize(json::value(text.substr(0, 60))) + ": " + shown(ids) + ", expected " + shown(expected));
+  failures.check(tokenizer.fewest_tokens(text) <= ids.size(), name + " " + json::serialize(json::value(text.substr(0, 60))) + ": has " +
+                                                                  std::to_string(ids.size()) + " tokens, said to have at least " +
+                                                                  std::to_string(tokenizer.fewest_tokens(text)));
 }
 
 // The rows of tokenizer_cases.json whose vocabulary begins with `vocabulary`. Returns how many there are.

@@ -44,6 +44,7 @@ class Answer {
   // Whole: takes an event; result() after the last.
   virtual void collect(std::uint32_t choice, const engine::Event& event) = 0;
   virtual json::object result() = 0;
+  virtual std::size_t result_bytes() const { return 0; }  // about, of an answer that may be long
 
   bool done() const { return finished_ == options_.choices; }
   bool wants_usage() const { return options_.include_usage; }

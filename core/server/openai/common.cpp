@@ -178,12 +178,23 @@ ApiError context_exceeded(const Served& served, std::size_t tokens, bool at_leas
           {}};
 }
 
-MaybeError check_length(const Served& served, std::size_t bytes) {
-  // No token of any vocabulary that we know is longer than this, so a text beyond it need not be tokenized to be refused.
-  constexpr std::size_t kLongestToken = 1024;
-  const std::size_t tokens = bytes / kLongestToken;
-  if (tokens > served.context) return context_exceeded(served, tokens, true);
-  return std::nullopt;
+MaybeError check_length(const Served& served, std::string_view text) {
+  if (const std::size_t tokens = served.tokenizer->fewest_tokens(text); tokens > served.context)
+    return context_exceeded(served, tokens, true);
+  // Where a tokenizer may leave out any part of a text, there is still an end to what it is given.
+  constexpr std::size_t kMostBytes = 1024;
+  if (text.size() / kMostBytes <= served.context) return std::nullopt;
+  return ApiError{400,
+                  "the prompt has " + std::to_string(text.size()) + " bytes, more than " + std::to_string(kMostBytes) +
+                      " for each of the " + std::to_string(served.context) + " tokens of this model's context; shorten it",
+                  "",
+                  "context_length_exceeded",
+                  {}};
+}
+
+MaybeError check_client(const Input& input) {
+  if (input.gone == nullptr || !*input.gone) return std::nullopt;
+  return ApiError{499, "the client has left", "", "", {}};
 }
 
 MaybeError fit_context(const Served& served, engine::Request& request, bool asked, std::vector<std::string>& warnings) {

@@ -18,7 +18,7 @@ struct Prompt {
 MaybeError from_text(const Served& served, std::string_view text, Prompt& out) {
   if (served.tokenizer == nullptr)
     return bad_field("prompt", "prompt: this model has no tokenizer, so the prompt must be token ids: " + served.tokenizer_error);
-  if (MaybeError error = check_length(served, text.size())) return error;
+  if (MaybeError error = check_length(served, text)) return error;
   out.tokens = served.tokenizer->encode(text, true, true);
   if (out.tokens.empty() && served.tokenizer->bos() >= 0) out.tokens.push_back(served.tokenizer->bos());
   if (out.tokens.empty()) return bad_field("prompt", "prompt: is empty, and this model has no BOS token to begin from");
@@ -36,10 +36,11 @@ MaybeError from_tokens(const Served& served, const json::array& ids, Prompt& out
   return std::nullopt;
 }
 
-MaybeError read_prompt(const json::value& value, const Served& served, std::vector<Prompt>& out) {
+MaybeError read_prompt(const json::value& value, const Served& served, const Input& input, std::vector<Prompt>& out) {
   const auto add = [&](const json::value& one) -> MaybeError {
     Prompt prompt;
-    MaybeError error;
+    MaybeError error = check_client(input);
+    if (error) return error;
     if (one.is_string()) error = from_text(served, one.get_string(), prompt);
     else if (one.is_array()) error = from_tokens(served, one.get_array(), prompt);
     else error = bad_field("prompt", "prompt: must be a string, an array of strings, an array of token ids or an array of those");
@@ -87,7 +88,7 @@ MaybeError prepare_completion(const Input& input, Prepared& out) {
   if ((error = read_common(fields, kCompletion, *out.served, request, options, out))) return error;
   if (best_of && *best_of != request.n) return bad_field("best_of", "best_of: only the value of n is supported");
   std::vector<Prompt> prompts;
-  if ((error = read_prompt(*prompt, *out.served, prompts))) return error;
+  if ((error = read_prompt(*prompt, *out.served, input, prompts))) return error;
   if (prompts.size() > out.served->max_queue)
     return bad_field("prompt", "prompt: " + std::to_string(prompts.size()) + " prompts at once, but the queue of this server holds " +
                                    std::to_string(out.served->max_queue) + " (server.max_queue)");

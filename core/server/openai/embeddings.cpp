@@ -76,7 +76,7 @@ MaybeError add_input(const json::value& one, const Served& served, std::vector<s
   } else if (const json::string* text = one.if_string()) {
     if (served.tokenizer == nullptr)
       return bad_field("input", "input: this model has no tokenizer, so give token ids: " + served.tokenizer_error);
-    if (MaybeError error = check_length(served, text->size())) return error;
+    if (MaybeError error = check_length(served, *text)) return error;
     tokens = served.tokenizer->encode(*text, true, false);
     if (tokens.empty()) return bad_field("input", which + "is empty");
   } else {
@@ -87,7 +87,7 @@ MaybeError add_input(const json::value& one, const Served& served, std::vector<s
   return std::nullopt;
 }
 
-MaybeError read_inputs(const json::value& value, const Served& served, std::vector<std::vector<std::int32_t>>& out) {
+MaybeError read_inputs(const json::value& value, const Served& served, const Input& input, std::vector<std::vector<std::int32_t>>& out) {
   const json::array* list = value.if_array();
   if (list == nullptr || (!list->empty() && list->front().is_number())) return add_input(value, served, out);
   if (list->empty()) return bad_field("input", "input: " + std::string{kInputs} + ", at least one");
@@ -96,8 +96,10 @@ MaybeError read_inputs(const json::value& value, const Served& served, std::vect
     return bad_field("input", "input: " + std::to_string(list->size()) + " texts make an answer of about " + human_bytes(bytes) +
                                   "; send at most " + std::to_string(kMaxVectorBytes / kVectorNumberBytes / served.vector_size) +
                                   " at once");
-  for (const json::value& one : *list)
+  for (const json::value& one : *list) {
+    if (MaybeError error = check_client(input)) return error;
     if (MaybeError error = add_input(one, served, out)) return error;
+  }
   return std::nullopt;
 }
 
@@ -132,7 +134,7 @@ MaybeError prepare_embeddings(const Input& input, Prepared& out) {
   engine::Request request;
   if ((error = read_vector_fields(fields, kEmbeddings, input, request, options, out))) return error;
   std::vector<std::vector<std::int32_t>> prompts;
-  if ((error = read_inputs(*texts, *out.served, prompts))) return error;
+  if ((error = read_inputs(*texts, *out.served, input, prompts))) return error;
   for (std::vector<std::int32_t>& tokens : prompts) {
     out.requests.push_back(request);
     out.requests.back().prompt = std::move(tokens);

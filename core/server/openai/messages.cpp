@@ -236,7 +236,7 @@ MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector
   if (MaybeError error = check_shown(chat, served, *messages, shown, warnings)) return error;
   if (!hidden.empty()) parts = text::show_calls(hidden, *parts);
   if (!parts.ok()) return bad_field("messages", parts.status().text);
-  if (MaybeError error = check_length(served, text::plain_text(*parts).size())) return error;
+  if (MaybeError error = check_length(served, text::plain_text(*parts))) return error;
   if (start != nullptr && served.format != nullptr) *start = text::answer_start(*served.format, *parts);
   tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
   if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");

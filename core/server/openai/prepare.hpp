@@ -1,5 +1,6 @@
 // From the body of a request to what the engine runs. Pure: no sockets and no engine, any thread, so tests and the fuzzer use it too.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@ struct Input {
   std::string_view body;
   std::size_t max_bytes;
   std::string_view id;
-  std::int64_t now;  // Unix time, for `created`
+  std::int64_t now;                         // Unix time, for `created`
+  const std::atomic<bool>* gone = nullptr;  // the client has left: nobody waits for the rest
 };
 MaybeError prepare_chat(const Input& input, Prepared& out);
 MaybeError prepare_completion(const Input& input, Prepared& out);
@@ -51,7 +53,9 @@ MaybeError read_vector_fields(Fields& fields, unsigned kind, const Input& input,
 // Checks a prompt against the context; cuts max_tokens to what fits, with a warning when the client asked for more.
 MaybeError fit_context(const Served& served, engine::Request& request, bool asked, std::vector<std::string>& warnings);
 // Refuses a text that cannot fit before it is tokenized.
-MaybeError check_length(const Served& served, std::size_t bytes);
+MaybeError check_length(const Served& served, std::string_view text);
+// Between two texts of a request: an error, which nobody reads, once the client has left.
+MaybeError check_client(const Input& input);
 bool read_tokens(const json::array& from, std::uint32_t vocab, std::vector<std::int32_t>& out);
 ApiError context_exceeded(const Served& served, std::size_t tokens, bool at_least);
 

@@ -60,7 +60,7 @@ MaybeError read_documents(const json::array& from, json::array& out, std::vector
 
 MaybeError add_pair(const Served& served, std::string_view query, std::string_view document, const engine::Request& request,
                     Prepared& out) {
-  if (MaybeError error = check_length(served, query.size() + document.size())) return error;
+  if (MaybeError error = check_length(served, std::string{query}.append(document))) return error;
   text::TypedTokens pair = text::encode_pair(*served.tokenizer, served.pair_template, query, document);
   if (pair.ids.size() > served.context) return context_exceeded(served, pair.ids.size(), false);
   out.requests.push_back(request);
@@ -94,12 +94,17 @@ MaybeError prepare_rerank(const Input& input, Prepared& out) {
   if ((error = read_vector_fields(fields, kRerank, input, request, options, out))) return error;
   json::array documents;
   if ((error = read_documents(*texts, documents, options.warnings))) return error;
-  for (std::size_t i = 0; i < documents.size(); ++i)
+  if (query->size() > kMaxQueryBytes / documents.size())
+    return bad_field("query", "query: " + std::to_string(query->size()) + " bytes, tokenized with each of " +
+                                  std::to_string(documents.size()) + " documents, are too many; shorten it, or send fewer at once");
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if ((error = check_client(input))) return error;
     if ((error = add_pair(*out.served, *query, documents[i].get_string(), request, out))) {
       error->param = "documents";
       error->message = "documents[" + std::to_string(i) + "] with the query: " + error->message;
       return error;
     }
+  }
   options.choices = static_cast<std::uint32_t>(documents.size());
   const auto shown = static_cast<std::size_t>(top.value_or(kMaxDocuments));
   out.answer = std::make_unique<RankAnswer>(std::move(options), out.served->scoring, shown, show ? std::move(documents) : json::array());

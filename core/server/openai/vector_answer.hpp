@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "server/limits.hpp"
 #include "server/openai/answer.hpp"
 
 namespace mekik::server::openai {
@@ -14,6 +15,8 @@ class VectorAnswer : public Answer {
     count(choice, event);
     if (!event.vector.empty()) rows_[choice] = event.vector;
   }
+
+  std::size_t result_bytes() const override { return rows_.size() * (rows_.empty() ? 0 : rows_[0].size()) * kVectorNumberBytes; }
 
  protected:
   const char* chunk_object() const override { return "list"; }

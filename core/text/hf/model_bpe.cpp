@@ -1,4 +1,5 @@
 // Byte pair encoding of a tokenizer.json: characters of a word merge by rank, leftmost first.
+#include <algorithm>
 #include <atomic>
 
 #include "base/log.hpp"
@@ -27,6 +28,10 @@ class Bpe final : public Model {
 
   std::string kind() const override { return options_.byte_fallback ? "bpe with bytes" : "bpe"; }
   std::int32_t unknown() const override { return options_.unknown; }
+  bool reads_all() const override {
+    const bool bytes = options_.byte_fallback && std::count(of_byte_.begin(), of_byte_.end(), -1) == 0;
+    return bytes || (options_.unknown >= 0 && !options_.fuse_unknown);
+  }
 
   void encode(std::string_view word, std::vector<std::int32_t>& ids, ModelScratch& scratch) const override {
     scratch.merge.words.encode(word, ids, [&] { encode_new(word, ids, scratch); });

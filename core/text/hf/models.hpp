@@ -56,6 +56,8 @@ class Model {
   virtual void encode(std::string_view word, std::vector<std::int32_t>& ids, ModelScratch& scratch) const = 0;
   virtual std::string kind() const = 0;
   virtual std::int32_t unknown() const { return -1; }
+  // Every character becomes a token, or a part of one whose text it is in.
+  virtual bool reads_all() const { return false; }
   const TokenTable& tokens() const { return tokens_; }
 
  private:

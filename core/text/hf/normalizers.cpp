@@ -34,6 +34,7 @@ class UnicodeForm final : public Normalizer {
     for (const PlacedPoint placed : normal_form(text.bytes, form_)) after.put(placed.point, placed.from);
     text = after.take();
   }
+  std::size_t shrinks() const override { return 8; }  // a letter of 4 bytes is its plain one, and takes accents in
 
  private:
   NormalForm form_;
@@ -47,6 +48,7 @@ class Lowercase final : public Normalizer {
       after.place(from);
     });
   }
+  std::size_t shrinks() const override { return 4; }
 };
 
 class Strip final : public Normalizer {
@@ -89,6 +91,9 @@ class Replace final : public Normalizer {
  public:
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(Text& text, MatchScratch& scratch) const override { replace_all(text, pattern_, content_, scratch); }
+  std::size_t shrinks() const override {
+    return content_.empty() || pattern_.literal_text().empty() ? 0 : pattern_.literal_text().size() / content_.size() + 1;
+  }
 
  private:
   Regex pattern_;
@@ -105,6 +110,7 @@ class Prepend final : public Normalizer {
     after.keep(0, text.bytes.size());
     text = after.take();
   }
+  std::size_t shrinks() const override { return 1; }
 
  private:
   std::string text_;
@@ -199,6 +205,7 @@ class ByteLevel final : public Normalizer {
     put_bytes(text.bytes, 0, after);
     text = after.take();
   }
+  std::size_t shrinks() const override { return 1; }
 };
 
 Result<std::unique_ptr<Normalizer>> read_precompiled(const Section& section) {
@@ -302,6 +309,8 @@ void put_bytes(std::string_view word, std::size_t base, Rewriter& after) {
     after.place(base + from);
   }
 }
+
+std::string_view letter_of_byte(unsigned char byte) { return alphabet().letters[byte]; }
 
 int byte_of_letter(char32_t c) { return c < alphabet().bytes.size() ? alphabet().bytes[c] : -1; }
 

@@ -14,6 +14,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void apply(Text& text, MatchScratch& scratch) const = 0;
+  // How many bytes of a text become one at most; 0: any number.
+  virtual std::size_t shrinks() const { return 0; }
   std::string where;  // "tokenizer.json.normalizer.normalizers[1]"
 };
 
@@ -27,6 +29,7 @@ void normalize(const Normalizers& steps, Text& text, MatchScratch& scratch);
 
 // Puts a word that begins at `base` as its bytes in GPT-2's alphabet; shared with the pre-tokenizer of the same name.
 void put_bytes(std::string_view word, std::size_t base, Rewriter& after);
+std::string_view letter_of_byte(unsigned char byte);
 // The byte that a character of that alphabet stands for, or -1.
 int byte_of_letter(char32_t c);
 // {"String": ".."} or {"Regex": ".."} under "pattern".

@@ -84,6 +84,32 @@ PipelineTokenizer::PipelineTokenizer(Pipeline parts)
     if (token.special) hidden_.insert(token.content);
   for (const auto& step : parts_.pre_tokenizers) needs_places_ = needs_places_ || step->needs_places();
   drops_first_space_ = parts_.decoder.drops_first_space();
+  find_bounds();
+}
+
+void PipelineTokenizer::find_bounds() {
+  std::size_t shrinks = 1;
+  for (const auto& step : parts_.normalizers) shrinks = std::min<std::size_t>(shrinks * step->shrinks(), 1024);
+  bool bytes = false;
+  for (const auto& step : parts_.pre_tokenizers) {
+    if (!step->keeps_text()) shrinks = 0;
+    bytes = bytes || step->spells_bytes();
+  }
+  const TokenTable& tokens = parts_.model->tokens();
+  const bool all = parts_.model->reads_all();
+  if (shrinks == 0 || (!all && !bytes)) return;
+  // A letter of the alphabet of bytes that is no token is left out.
+  for (std::size_t byte = 0; byte < kept_.size(); ++byte)
+    kept_[byte] = all || tokens.find(letter_of_byte(static_cast<unsigned char>(byte))) >= 0;
+  for (const AddedToken& token : parts_.added) {
+    longest_ = std::max({longest_, token.content.size(), token.pattern.size()});
+    if (!token.lstrip && !token.rstrip) continue;
+    // White space around it vanishes: none of its bytes counts.
+    for (std::size_t byte = 0; byte < kept_.size(); ++byte) kept_[byte] = kept_[byte] && byte > ' ' && byte < 0x80;
+  }
+  for (std::size_t id = 0; id < spelled_.size(); ++id)
+    longest_ = std::max(longest_, bytes ? utf8_length(spelled_[id]) : spelled_[id].size());  // a letter of that alphabet is one byte
+  longest_ *= shrinks;
 }
 
 Spans PipelineTokenizer::added_spans(const Text& text, std::span<const Stretch> stretches, MatchScratch& scratch) const {

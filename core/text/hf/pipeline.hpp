@@ -11,7 +11,7 @@
 #include "text/hf/normalizers.hpp"
 #include "text/hf/post_processor.hpp"
 #include "text/hf/pre_tokenizers.hpp"
-#include "text/tokenizer.hpp"
+#include "text/tokenizer_base.hpp"
 
 namespace mekik::text::hf {
 
@@ -45,11 +45,13 @@ class PipelineTokenizer final : public Tokenizer {
   std::string decode(std::span<const std::int32_t> ids, bool special) const override;
   std::string kind() const override { return parts_.kind; }
   bool adds_space_prefix() const override { return drops_first_space_; }
+  std::size_t fewest_tokens(std::string_view text) const override { return longest_ == 0 ? 0 : fewest_tokens_of(text, kept_, longest_); }
 
  private:
   bool known(std::int32_t id) const { return id >= 0 && static_cast<std::size_t>(id) < flags_.size(); }
   // The ids of the text without what the post-processor adds.
   std::vector<std::int32_t> text_ids(std::span<const TextPart> parts) const;
+  void find_bounds();
   Spans added_spans(const Text& text, std::span<const Stretch> stretches, MatchScratch& scratch) const;
 
   Pipeline parts_;
@@ -58,6 +60,8 @@ class PipelineTokenizer final : public Tokenizer {
   std::vector<std::uint32_t> flags_;
   std::unordered_set<std::string_view> hidden_;  // the contents of special tokens, in parts_
   bool needs_places_ = false, drops_first_space_ = false;
+  std::bitset<256> kept_;    // bytes of a text that no step leaves out
+  std::size_t longest_ = 0;  // bytes of a text that are one token at most; 0: not known
 };
 
 }  // namespace mekik::text::hf

@@ -43,6 +43,7 @@ class Split final : public PreTokenizer {
       arrange(parts, how_, base, out);
     });
   }
+  bool keeps_text() const override { return how_ != Delimiters::removed; }
 
  private:
   Regex pattern_;
@@ -62,6 +63,8 @@ class ByteLevel final : public PreTokenizer {
     if (cut_ != nullptr) cut_->apply(spans, scratch);
     rewrite_words(spans, [](std::string_view word, std::uint32_t base, Rewriter& after) { put_bytes(word, base, after); });
   }
+  bool keeps_text() const override { return true; }
+  bool spells_bytes() const override { return true; }
 
  private:
   bool prefix_;
@@ -73,6 +76,7 @@ class Metaspace final : public PreTokenizer {
   enum class Prepend : std::uint8_t { first, never, always };
   Metaspace(char32_t replacement, Prepend prepend, bool split) : prepend_(prepend), split_(split) { append_utf8(sign_, replacement); }
   bool needs_places() const override { return prepend_ == Prepend::first; }
+  bool keeps_text() const override { return true; }
   void apply(Spans& spans, MatchScratch&) const override {
     Rewriter after{spans.text};
     std::vector<Span> out;
@@ -152,6 +156,7 @@ class Punctuation final : public PreTokenizer {
  public:
   explicit Punctuation(Delimiters how) : how_(how) {}
   void apply(Spans& spans, MatchScratch&) const override { cut_at(spans, how_, is_punctuation); }
+  bool keeps_text() const override { return how_ != Delimiters::removed; }
 
  private:
   Delimiters how_;
@@ -163,6 +168,7 @@ class Digits final : public PreTokenizer {
   void apply(Spans& spans, MatchScratch&) const override {
     cut_at(spans, how_, [](char32_t c) { return contains(UnicodeSet::numeric, c); });
   }
+  bool keeps_text() const override { return true; }
 
  private:
   Delimiters how_;

@@ -16,6 +16,8 @@ class PreTokenizer {
   // Cuts, drops or rewrites the words (spans without a token); spans are never empty.
   virtual void apply(Spans& spans, MatchScratch& scratch) const = 0;
   virtual bool needs_places() const { return false; }  // reads Text::starts
+  virtual bool keeps_text() const { return false; }    // no part of a text is dropped
+  virtual bool spells_bytes() const { return false; }  // in GPT-2's alphabet
   std::string where;                                   // "tokenizer.json.pre_tokenizer"
 };
 

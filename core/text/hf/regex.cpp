@@ -56,6 +56,8 @@ Regex Regex::literal(std::string text) {
   return Regex{std::move(impl)};
 }
 
+std::string_view Regex::literal_text() const { return impl_->literal; }
+
 Result<Regex> Regex::compile(std::string_view oniguruma, std::string_view where) {
   constexpr std::size_t kLongest = std::size_t{1} << 20;
   const std::string named = std::string{where} + ": the pattern " + quoted(oniguruma);

@@ -32,6 +32,7 @@ class Regex {
   // `where` names the pattern's place for the error.
   static Result<Regex> compile(std::string_view oniguruma, std::string_view where);
   static Regex literal(std::string text);
+  std::string_view literal_text() const;  // empty: it is a pattern
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
   ~Regex();

@@ -203,6 +203,40 @@ TEST_CASE("a tokenizer's steps that make too much of a text are refused by name"
   CHECK_THAT(message_of([&] { tokenizer->decode(Ids(8, 1), false); }), Catch::Matchers::Contains("tokenizer.json.decoder.decoders["));
 }
 
+TEST_CASE("a text's fewest tokens are known where no step can leave text out") {
+  const auto fewest = [](const std::function<void(json::object&)>& change, const std::string& text = std::string(1000, 'a')) {
+    json::object json = small();
+    change(json);
+    return made(std::move(json))->fewest_tokens(text);
+  };
+  const auto with = [&](const std::string& key, const std::string& value) {
+    return fewest([&](json::object& json) { json[key] = parsed(value); });
+  };
+  CHECK(fewest([](json::object&) {}) == 200);  // "<unk>" has 5 bytes
+  CHECK(fewest([](json::object& json) { json["model"].as_object()["fuse_unk"] = true; }) == 0);
+  CHECK(fewest([](json::object& json) { json["model"].as_object().erase("unk_token"); }) == 0);
+  CHECK(with("normalizer", R"({"type": "NFC"})") == 25);
+  CHECK(with("normalizer", R"({"type": "Replace", "pattern": {"String": "aa"}, "content": "b"})") == 67);
+  for (const char* lossy : {R"({"type": "StripAccents"})", R"({"type": "Strip"})", R"({"type": "Nmt"})", R"({"type": "BertNormalizer"})",
+                            R"({"type": "Replace", "pattern": {"String": "a"}, "content": ""})",
+                            R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"})"})
+    CHECK(with("normalizer", lossy) == 0);
+  CHECK(with("pre_tokenizer", R"({"type": "Split", "pattern": {"String": "b"}, "behavior": "Isolated"})") == 200);
+  CHECK(with("pre_tokenizer", R"({"type": "Split", "pattern": {"String": "b"}, "behavior": "Removed"})") == 0);
+  CHECK(with("pre_tokenizer", R"({"type": "Whitespace"})") == 0);
+  // Of letters alone: of the alphabet of bytes this vocabulary has a and b.
+  const auto letters = [](json::object& json) {
+    json["pre_tokenizer"] = parsed(R"({"type": "ByteLevel", "add_prefix_space": false})");
+    json["model"].as_object().erase("unk_token");
+  };
+  CHECK(fewest(letters) == 200);
+  CHECK(fewest(letters, std::string(1000, 'c')) == 0);
+  // A token that takes the white space around it.
+  const auto strips = [](json::object& json) { json["added_tokens"].as_array()[0].as_object()["lstrip"] = true; };
+  CHECK(fewest(strips) == 200);
+  CHECK(fewest(strips, std::string(1000, ' ')) == 0);
+}
+
 TEST_CASE("of added tokens that the normalizer makes equal the first is found") {
   json::object json = small();
   json["normalizer"] = parsed(R"({"type": "Lowercase"})");
