@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/generate.hpp"
 #include "app/numbers.hpp"
 #include "app/session.hpp"
 #include "app/verbs.hpp"
@@ -48,7 +49,7 @@ int run_embed(const Arguments& arguments) {
     throw failed(unsupported("the model is run for " + program::output_of(model->program()).name + ", not for embeddings; set model.task"));
   if (input.tokens.empty()) {
     if (model->tokenizer() == nullptr) throw failed(model->tokenizer_status());
-    input.tokens = model->tokenizer()->encode(input.text, true, false);
+    input.tokens = tokens_of(*model, {{input.text, false}}, true);
     if (input.tokens.empty()) throw misused("the text is empty, and this model adds no tokens of its own; say something with --text");
   }
   session.load(*model);

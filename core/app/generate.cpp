@@ -93,6 +93,16 @@ engine::Request request_of(const Arguments& arguments, Session& session, const c
   return request;
 }
 
+std::vector<std::int32_t> tokens_of(const engine::Model& model, const std::vector<text::TextPart>& parts, bool add_special) {
+  const std::string whole = text::plain_text(parts);
+  const std::size_t least = model.tokenizer()->fewest_tokens(whole), context = model.context();
+  constexpr std::size_t kMostBytes = 1024;  // a token, where a tokenizer may leave out any part of a text
+  const std::string far = least > context ? "at least " + std::to_string(least) + " tokens" : std::to_string(whole.size()) + " bytes";
+  if (least > context || whole.size() / kMostBytes > context)
+    throw failed(invalid("the text has " + far + ", which do not fit the context of " + std::to_string(context) + " tokens; shorten it"));
+  return model.tokenizer()->encode(parts, add_special);
+}
+
 std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages, const text::AnswerFormat* format,
                                       text::AnswerStart* start) {
   if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
@@ -105,7 +115,7 @@ std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::ar
   const auto parts = model.chat_template()->render(context);
   if (!parts) throw failed(std::move(parts.status()).in("the model's chat template"));
   if (format != nullptr && start != nullptr) *start = text::answer_start(*format, *parts);
-  std::vector<std::int32_t> tokens = tokenizer.encode(*parts, false);
+  std::vector<std::int32_t> tokens = tokens_of(model, *parts, false);
   if (tokens.empty())
     throw Failure{kFailed, "the model's chat template makes an empty prompt of this message; give the model plain text with --raw"};
   return tokens;

@@ -24,6 +24,9 @@ Answer generate(engine::Engine& engine, engine::Request request, const std::func
 engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline);
 void declare_request_options(po::options_description& options);
 
+// The tokens of a text; one that cannot fit the context is refused before it is tokenized. Throws Failure. The model has a tokenizer.
+std::vector<std::int32_t> tokens_of(const engine::Model& model, const std::vector<text::TextPart>& parts, bool add_special);
+
 // The prompt of a conversation by the model's template. Throws Failure, for instance when there is none.
 // `format`, `start`: of the answer to it; both may be nullptr.
 std::vector<std::int32_t> chat_prompt(const engine::Model& model, const json::array& messages, const text::AnswerFormat* format = nullptr,

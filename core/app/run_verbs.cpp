@@ -53,7 +53,7 @@ std::vector<std::int32_t> prompt_tokens(const Arguments& arguments, const Prompt
   }
   if (!arguments.flag("raw")) return chat_prompt(model, {json::object{{"role", "user"}, {"content", prompt.text}}});
   if (model.tokenizer() == nullptr) throw failed(model.tokenizer_status());
-  std::vector<std::int32_t> tokens = model.tokenizer()->encode(prompt.text, true, false);
+  std::vector<std::int32_t> tokens = tokens_of(model, {{prompt.text, false}}, true);
   if (tokens.empty() && model.tokenizer()->bos() >= 0) tokens.push_back(model.tokenizer()->bos());
   if (tokens.empty()) throw misused("the prompt is empty, and this model has no BOS token to start from; say something with -p TEXT");
   return tokens;

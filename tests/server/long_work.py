@@ -1,11 +1,12 @@
 """What takes long for one client does not hold up others: texts that cannot fit are refused before they are tokenized, long bodies have
 threads of their own, and what a client that has left asked for is dropped while it waits."""
 import socket
+import subprocess
 import threading
 import time
 
 from harness import main, post
-from real import NAME, Mekik, need_model
+from real import MODEL, NAME, PROGRAM, Mekik, need_model
 
 need_model()
 RERANK, CHAT = "/v1/rerank", "/v1/chat/completions"
@@ -33,7 +34,6 @@ def together(works):
 
 
 def those_who_left_are_forgotten():
-    from real import MODEL
     with Mekik(model=MODEL + RANKS) as server:
         body = {"query": "a " * 50, "documents": ["b " * 100] * 1000}
 
@@ -60,6 +60,13 @@ def a_text_that_cannot_fit_is_not_tokenized():
             assert "at least" in message and seconds < 1.5, (message, seconds)
 
 
+def nor_is_it_by_the_command_line():
+    for words in (["embed", MODEL, "--pooling", "mean"], ["run", MODEL, "--raw"], ["run", MODEL]):
+        done, seconds = timed(lambda: subprocess.run([PROGRAM, *words], input=b"x" * 8_000_000, capture_output=True))
+        assert done.returncode == 1 and b"the text has at least" in done.stderr, done
+        assert seconds < 1.5, seconds
+
+
 def long_texts_leave_room_for_short_ones():
     with Mekik() as server:
         threads, sizes = together([lambda: server.post("/tokenize", {"prompt": "x" * 4_000_000})["count"]] * 4)
@@ -71,4 +78,5 @@ def long_texts_leave_room_for_short_ones():
         assert worst < 2.5, worst
 
 
-main([those_who_left_are_forgotten, a_text_that_cannot_fit_is_not_tokenized, long_texts_leave_room_for_short_ones])
+main([those_who_left_are_forgotten, a_text_that_cannot_fit_is_not_tokenized, nor_is_it_by_the_command_line,
+      long_texts_leave_room_for_short_ones])
