@@ -91,6 +91,15 @@ constexpr std::array kScheduler{
     number("max_sequences", "64", 1, 65536, "Most sequences of one step."),
 };
 constexpr std::array kPlain{kUse, kFile, kSha256};
+constexpr std::array kDraft{
+    kUse,
+    kFile,
+    kSha256,
+    number("max_tokens", "16", 1, 63, "Most tokens that are proposed for a sequence in a step."),
+    row("adaptive", MEKIK_OPT_BOOL, 0, "true", 0, 0, nullptr,
+        "Whether proposed tokens are run only as far as they pay, by measured acceptance and step times; false: all that there is room "
+        "for."),
+};
 constexpr std::array kServer{
     row("listen", MEKIK_OPT_TEXT, MEKIK_OPT_LIST, "[\"tcp://127.0.0.1:8080\"]", 1, 64, nullptr, "Addresses: tcp://HOST:PORT or unix:PATH."),
     row("api_key", MEKIK_OPT_TEXT, MEKIK_OPT_SECRET, nullptr, 1, 4096, nullptr,
@@ -125,7 +134,7 @@ const std::vector<CoreTable>& core_tables() {
       {"cache", "cache", "prefix", false, rows(kCache), "Which blocks of keys and values are kept."},
       {"scheduler", "scheduler", "continuous", false, rows(kScheduler), "Which sequences take part in a step."},
       {"sampler", "sampler", nullptr, true, rows(kPlain), "The links of the chain that turns logits into a token, in order."},
-      {"draft", "drafter", nullptr, false, rows(kPlain), "What proposes tokens to verify."},
+      {"draft", "drafter", nullptr, false, rows(kDraft), "What proposes tokens to verify."},
       {"sink", "sink", nullptr, true, rows(kPlain), "Where metrics and events go."},
       {"server", nullptr, nullptr, false, rows(kServer), "The HTTP server."},
       {"plugins", nullptr, nullptr, false, rows(kPlugins), "Where components come from."},

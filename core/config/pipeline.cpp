@@ -329,7 +329,11 @@ Pipeline Loader::extract() {
       out.max_sequences = u32("max_sequences");
     }
     if (name == "sampler") out.samplers.push_back(slot.use);
-    if (name == "draft") out.draft = slot.use;
+    if (name == "draft") {
+      out.draft = slot.use;
+      out.max_drafts = u32("max_tokens");
+      out.adaptive_drafts = table.i64("adaptive") != 0;
+    }
     if (name == "sink") out.sinks.push_back(slot.use);
     if (name == "plugins") {
       out.plugin_load = table.texts("load");

@@ -74,6 +74,8 @@ struct Pipeline {
   std::uint64_t cache_bytes = 0;  // 0: planned from what the machine has
   std::string kv = "auto";
   std::uint32_t max_batch_tokens = 512, max_sequences = 64;
+  std::uint32_t max_drafts = 0;  // of a sequence in a step; 0 without [draft]
+  bool adaptive_drafts = true;
   bool batch_tokens_given = false;                    // max_batch_tokens is not the default
   std::vector<std::string> plugin_load, plugin_dirs;  // [plugins] load, dirs
   std::vector<Setting> settings;                      // all of it, in the order of core_tables()

@@ -23,6 +23,7 @@ std::uint64_t random_seed() {
 Loop::Loop(Runtime runtime)
     : runtime_{std::move(runtime)},
       telemetry_{runtime_},
+      speculation_{runtime_, telemetry_},
       vocab_{vocab_view(runtime_.tokenizer, runtime_.vocab)},
       slots_{runtime_.slots ? runtime_.limits.n_slots : 0},
       prefixes_{runtime_} {

@@ -21,7 +21,8 @@ void Batch::fill(const std::vector<Part>& parts, const Runtime& runtime, float* 
     const auto& s = *part.sequence;
     for (std::uint32_t i = 0; i < part.tokens; ++i) {
       if (i >= part.tokens - part.n_rows) rows_.push_back(static_cast<std::int32_t>(token_ids_.size()));
-      token_ids_.push_back(s.tokens[s.computed + i]);
+      const std::uint32_t own = part.tokens - static_cast<std::uint32_t>(part.drafts.size());
+      token_ids_.push_back(i < own ? s.tokens[s.computed + i] : part.drafts[i - own]);
       positions_.push_back(static_cast<std::int32_t>(s.computed + i));
       const auto& types = s.request->request.token_types;
       if (runtime.token_types) token_types_.push_back(s.computed + i < types.size() ? types[s.computed + i] : 0);

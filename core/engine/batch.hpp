@@ -3,6 +3,7 @@
 #include <mekik/plugin.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/runtime.hpp"
@@ -10,10 +11,13 @@
 
 namespace mekik::engine {
 
-// A sequence's share of a step: its next `tokens` tokens, of which the last `n_rows` reach the head as rows first_row and up.
+// A sequence's share of a step: its next `tokens` tokens, of which the last `n_rows` reach the head as rows first_row and up. The last
+// ones may be drafts, which are not the sequence's own yet.
 struct Part {
   Sequence* sequence = nullptr;
   std::uint32_t tokens = 0, first_row = 0, n_rows = 0;
+  std::span<const std::int32_t> drafts{};
+  std::span<const float> confidences{};  // of the drafts
 };
 
 // Reused from step to step; what get() returns points into it and is good until the next fill().

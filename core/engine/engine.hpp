@@ -53,6 +53,7 @@ const char* finish_name(Finish finish);  // "stop", "length", "cancelled", "erro
 
 struct Usage {
   std::uint32_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
+  std::uint32_t accepted_drafts = 0, rejected_drafts = 0;  // of the tokens that were proposed and run
 };
 
 struct Timings {             // nanoseconds

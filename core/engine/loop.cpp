@@ -106,6 +106,7 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
     v.prompt_left = s->generated() > 0 && s->left() == 1 ? 0 : s->left();
     v.cached = s->computed;
     v.generated = s->generated();
+    v.max_drafts = speculation_.most(*s, longest_);
     for (const auto& table : s->blocks)
       v.blocks_held =
           std::max(v.blocks_held,
@@ -158,6 +159,7 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
     if ((choice.action == MEKIK_DROP || choice.action == MEKIK_SWAP) && s.state == SequenceState::running) preempt(s);
   }
   std::uint32_t tokens = runtime_.limits.max_tokens, rows = runtime_.limits.max_rows;
+  std::vector<std::uint32_t> drafts;
   short_of_blocks_ = false;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (!starts[i]) continue;
@@ -171,7 +173,9 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
     tokens -= part->tokens;
     rows -= part->n_rows;
     parts.push_back(*part);
+    drafts.push_back(plan[i].drafts);
   }
+  add_drafts(parts, drafts);
   if (broken && !std::exchange(scheduler_warned_, true))
     log::warning("engine", "the scheduler " + runtime_.scheduler_name + " broke a limit of its view; its plans are cut back (said once)");
   return parts;
@@ -297,6 +301,7 @@ Status Loop::run(const std::vector<Part>& parts) {
   ++steps_;
   const auto took = now() - began;
   telemetry_.step(took);
+  if (status.ok()) speculation_.measured(parts, took);
   if (const auto n = batch_.get()->n_tokens; n >= kManyTokens) prefixes_.set_token_ns(took / n);
   return status;
 }
@@ -311,20 +316,25 @@ Status Loop::wait_for(std::uint64_t ticket) {
   return plugin::to_status(code, "backend");
 }
 
-// What the step stored now counts: full blocks are offered to the cache, blocks behind a window are let go of.
+// What the step stored now counts, but for drafts.
 void Loop::advance(const std::vector<Part>& parts) {
-  const std::uint64_t block = runtime_.limits.block_tokens;
   for (const auto& part : parts) {
-    auto& s = *part.sequence;
-    s.computed += part.tokens;
-    if (runtime_.slots) keep_slots(s);
-    prefixes_.insert(s, now());
-    for (std::size_t g = 0; g < pools_.size(); ++g) {
-      const auto window = runtime_.groups[g].window;
-      if (window == 0 || s.computed + 1 <= window) continue;
-      const auto behind = (s.computed + 1 - window) / block;  // the next token sees positions computed + 1 - window and up
-      for (std::size_t b = 0; b < std::min<std::size_t>(behind, s.blocks[g].size()); ++b) s.blocks[g][b].reset();
-    }
+    if (!part.drafts.empty() && runtime_.slots) continue;  // the state behind the sequence's own token is not kept
+    part.sequence->computed += part.tokens - static_cast<std::uint32_t>(part.drafts.size());
+    keep_state(*part.sequence);
+  }
+}
+
+// Full blocks are offered to the cache, blocks behind a window are let go of.
+void Loop::keep_state(Sequence& s) {
+  const std::uint64_t block = runtime_.limits.block_tokens;
+  if (runtime_.slots) keep_slots(s);
+  prefixes_.insert(s, now());
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
+    const auto window = runtime_.groups[g].window;
+    if (window == 0 || s.computed + 1 <= window) continue;
+    const auto behind = (s.computed + 1 - window) / block;  // the next token sees positions computed + 1 - window and up
+    for (std::size_t b = 0; b < std::min<std::size_t>(behind, s.blocks[g].size()); ++b) s.blocks[g][b].reset();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "engine/prefix_index.hpp"
 #include "engine/runtime.hpp"
 #include "engine/sequence.hpp"
+#include "engine/speculate.hpp"
 #include "engine/telemetry.hpp"
 
 namespace mekik::engine {
@@ -60,6 +61,7 @@ class Loop {
   Status run(const std::vector<Part>& parts);
   Status wait_for(std::uint64_t ticket);
   void advance(const std::vector<Part>& parts);
+  void keep_state(Sequence& s);
   void publish(bool at_once);
   // states.cpp
   Lease take_slot();
@@ -68,6 +70,9 @@ class Loop {
   bool take_slots(Sequence& s, std::uint32_t tokens);
   void name_slots(const Sequence& s, std::uint64_t ticket);
   void keep_slots(Sequence& s);
+  // speculate.cpp
+  void add_drafts(std::vector<Part>& parts, const std::vector<std::uint32_t>& granted);
+  void verify(const Part& part);
   // output.cpp
   void sample(const Part& part);
   void score(const Part& part, std::uint32_t first);
@@ -94,6 +99,7 @@ class Loop {
 
   Runtime runtime_;
   Telemetry telemetry_;
+  Speculation speculation_;
   const mekik_vocab vocab_;
   std::uint32_t state_blocks_ = 1;  // of a prompt from one kept state to the next
   std::uint32_t longest_ = 0;       // tokens that a sequence may have: the context, or what the pools hold

@@ -64,6 +64,10 @@ std::uint32_t step_tokens(const config::Pipeline& pipeline, const program::Progr
   return std::max(pipeline.max_batch_tokens, std::min(context, kWholeTokens));
 }
 
+// Rows of a step for drafts of all sequences together, and slots for the states behind them.
+std::uint32_t draft_rows(const config::Pipeline& pipeline) { return std::min(2 * pipeline.max_drafts, pipeline.max_batch_tokens); }
+std::uint32_t draft_slots(const config::Pipeline& pipeline) { return pipeline.max_drafts > 0 ? std::min(pipeline.max_sequences, 4u) : 0; }
+
 }  // namespace
 
 std::uint64_t machine_memory() {
@@ -80,10 +84,10 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   limits.struct_size = sizeof limits;
   limits.max_tokens = step_tokens(pipeline, program, context);
   limits.max_seqs = pipeline.max_sequences;
-  limits.max_rows = pipeline.max_sequences;
+  limits.max_rows = pipeline.max_sequences + draft_rows(pipeline);
   limits.max_blocks = blocks_for(context, pipeline.block_tokens);
   limits.block_tokens = pipeline.block_tokens;
-  limits.n_slots = program.n_slots > 0 ? pipeline.max_sequences : 0;
+  limits.n_slots = program.n_slots > 0 ? pipeline.max_sequences + draft_slots(pipeline) : 0;
   plan.machine_bytes = machine_memory();
   limits.device_bytes = limits.host_bytes = plan.machine_bytes;
   MEKIK_CHECK_OK(ask_backend(limits, backend_plan));
@@ -125,7 +129,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.work_bytes = backend_plan.work_bytes + backend_plan.host_bytes;
   plan.peak_load_bytes = backend_plan.peak_load_bytes;
   plan.slot_bytes = limits.n_slots * backend_plan.slot_bytes;
-  plan.kept_states = limits.n_slots - std::min(limits.n_slots, pipeline.max_sequences);
+  plan.kept_states = limits.n_slots - std::min(limits.n_slots, pipeline.max_sequences + draft_slots(pipeline));
   plan.kv_bytes = kv_bytes(program, limits, backend_plan);
   plan.block_tokens = pipeline.block_tokens;
   plan.kv = pipeline.kv;

@@ -176,6 +176,15 @@ Status Model::Impl::check_components(plugin::Registry& registry) {
   MEKIK_TRY(links, sampler_links(registry, pipeline));
   const auto chain = sample::Chain::create(links, vocab_view(tokenizer.get(), static_cast<std::uint32_t>(program.vocab)), "{}");
   if (!chain) return chain.status();
+  if (pipeline.draft) {
+    if (task != program::Task::generate)
+      return config::misconfigured(pipeline, "[draft]", "use", "the model is not run to generate text, so there is nothing to propose");
+    const auto drafter = make_drafter(registry, *pipeline.draft, vocab_view(tokenizer.get(), static_cast<std::uint32_t>(program.vocab)));
+    if (!drafter) return drafter.status();
+    if ((device_info.caps & MEKIK_CAP_ROW_INVARIANT) == 0)
+      notes.push_back("the backend " + pipeline.backend.name +
+                      " rounds by what is computed together, so with [draft] an answer may differ where two tokens are about as likely");
+  }
   const auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
   if (!scheduler) return scheduler.status();
   const auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
@@ -286,8 +295,6 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   Impl& m = *model->impl_;
   m.pipeline = pipeline;
   const std::string& path = pipeline.model.path;
-  if (pipeline.draft)
-    return fail(Code::misconfigured, config::place(pipeline.draft->origin) + ": error: this version has no speculation; remove [draft]");
   MEKIK_CHECK_OK(about(path, m.open_file(registry)));
   MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));

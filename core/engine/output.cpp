@@ -46,6 +46,7 @@ void Loop::sample(const Part& part) {
   auto& s = *part.sequence;
   if (part.n_rows == 0 || s.state == SequenceState::done) return;
   if (s.request->request.vector) return give_vector(part);
+  if (!part.drafts.empty()) return verify(part);
   const std::size_t vocab = runtime_.vocab;
   const std::span<float> rows{logits_.data() + part.first_row * vocab, part.n_rows * vocab};
   if (const auto status = sample::check_logits(rows.last(vocab)); !status.ok()) {
@@ -180,11 +181,14 @@ void Loop::append(Sequence& s, TokenInfo info) {
   const auto id = info.id;
   const auto time = now();
   std::optional<std::uint64_t> previous;
-  if (s.generated() > 0) previous = s.last_token_ns;
-  if (!previous) s.first_token_ns = time;
+  // Tokens of one step come together.
+  if (s.generated() > 0 && s.draft.last_step != steps_) previous = s.last_token_ns;
+  s.draft.last_step = steps_;
+  if (s.generated() == 0) s.first_token_ns = time;
   s.last_token_ns = time;
   s.tokens.push_back(id);
   s.chain.accept({&id, 1}, false);
+  s.draft.met(id);
   telemetry_.token(s, time, previous);
 
   const auto in = [id](const std::vector<std::int32_t>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
@@ -230,7 +234,7 @@ void Loop::deliver(Sequence& s, Event& event) {
     s.prompt_told = true;
   }
   event.unsaid = s.generated() - s.text.pushed() + s.text.unsaid();
-  event.usage = {s.prompt_tokens, s.generated(), request.cached_tokens};
+  event.usage = {s.prompt_tokens, s.generated(), request.cached_tokens, s.draft.accepted, s.draft.rejected};
   event.timings.queued = request.first_run_ns.value_or(time) - request.arrival_ns;
   event.timings.total = time - request.arrival_ns;
   if (s.generated() > 0) {
@@ -269,6 +273,8 @@ void Loop::fail_all(const Status& error) {
 // Forgets what is done.
 void Loop::sweep() {
   const auto before = sequences_.size();
+  for (const auto& s : sequences_)
+    if (s->state == SequenceState::done) speculation_.ended(*s);
   std::erase_if(sequences_, [](const auto& s) { return s->state == SequenceState::done; });
   if (sequences_.size() == before) return;
   prefixes_.settle();

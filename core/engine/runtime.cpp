@@ -11,6 +11,15 @@ Result<std::vector<sample::Link>> sampler_links(plugin::Registry& registry, cons
   return out;
 }
 
+Result<Instance<mekik_drafter, mekik_draft>> make_drafter(plugin::Registry& registry, const config::Use& use, const mekik_vocab& vocab) {
+  MEKIK_TRY(component, registry.find(use));
+  const auto* table = &component.table<mekik_drafter>();
+  mekik_draft* self = nullptr;
+  const auto* options = use.options ? plugin::abi_config(*use.options) : nullptr;
+  MEKIK_CHECK_OK(plugin::to_status(table->create(component.host, options, &vocab, &self), use.kind + " " + use.name));
+  return Instance<mekik_drafter, mekik_draft>{table, self};
+}
+
 mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab) {
   mekik_vocab out{};
   out.struct_size = sizeof out;

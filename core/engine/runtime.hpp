@@ -46,6 +46,9 @@ Result<Instance<Table, T>> make_instance(plugin::Registry& registry, const confi
   return Instance<Table, T>{table, self};
 }
 
+// The same for a drafter, which knows the vocabulary.
+Result<Instance<mekik_drafter, mekik_draft>> make_drafter(plugin::Registry& registry, const config::Use& use, const mekik_vocab& vocab);
+
 // The links of a pipeline's sampler chain.
 Result<std::vector<sample::Link>> sampler_links(plugin::Registry& registry, const config::Pipeline& pipeline);
 
@@ -73,6 +76,10 @@ struct Runtime {
   Instance<mekik_scheduler, mekik_sched> scheduler;
   std::string scheduler_name;
   Instance<mekik_cache_policy, mekik_cache> cache;  // may be empty
+  Instance<mekik_drafter, mekik_draft> drafter;     // may be empty
+  std::string drafter_name;
+  std::uint32_t max_drafts = 0;  // of a sequence in a step; limits.max_rows has more than limits.max_seqs for them
+  bool adaptive_drafts = true;
   std::vector<Instance<mekik_sink_api, mekik_sink>> sinks;
   // The process.
   metrics::Metrics* metrics = nullptr;

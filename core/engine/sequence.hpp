@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/acceptance.hpp"
 #include "engine/answer_text.hpp"
 #include "engine/blocks.hpp"
 #include "engine/engine.hpp"
@@ -61,6 +62,7 @@ struct Sequence {
   bool prompt_told = false;
   std::vector<float> vector;  // with Request::vector, for its event
   std::uint64_t first_token_ns = 0, last_token_ns = 0;
+  DraftState draft;
 
   std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }
   std::uint32_t left() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }

@@ -44,6 +44,14 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
   if (!cache) return cache.status();
   r.cache = std::move(*cache);
+  if (pipeline.draft) {
+    auto drafter = make_drafter(registry, *pipeline.draft, vocab_view(r.tokenizer, r.vocab));
+    if (!drafter) return drafter.status();
+    r.drafter = std::move(*drafter);
+    r.drafter_name = pipeline.draft->name;
+    r.max_drafts = pipeline.max_drafts;
+    r.adaptive_drafts = pipeline.adaptive_drafts;
+  }
   for (const auto& use : pipeline.sinks) {
     auto sink = make_instance<mekik_sink_api, mekik_sink>(registry, use);
     if (!sink) return sink.status();

@@ -38,6 +38,9 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   cached_tokens_ = make(metrics::kCachedTokens);
   query_tokens_ = make(metrics::kCacheQueryTokens);
   preemptions_ = make(metrics::kPreemptions);
+  drafts_ = make(metrics::kDrafts);
+  draft_tokens_ = make(metrics::kDraftTokens);
+  accepted_tokens_ = make(metrics::kAcceptedTokens);
   steps_ = make(metrics::kSteps);
   stalls_ = make(metrics::kWatchdogStalls);
   ttft_ = make(metrics::kTtft);
@@ -71,6 +74,11 @@ void Telemetry::token(const Sequence& sequence, std::uint64_t now_ns, std::optio
 }
 
 void Telemetry::preempted() { record(preemptions_, 1); }
+void Telemetry::drafted(std::uint32_t run, std::uint32_t accepted) {
+  record(drafts_, 1);
+  record(draft_tokens_, run);
+  record(accepted_tokens_, accepted);
+}
 void Telemetry::looked_up(const Sequence& sequence, PrefixIndex::Miss miss) {
   record(query_tokens_, static_cast<double>(sequence.tokens.size()));
   record(cached_tokens_, sequence.computed);
@@ -102,6 +110,10 @@ void Telemetry::finished(const Sequence& sequence, const Event& event, std::uint
                                   number("completion_tokens", MEKIK_OPT_INT, event.usage.completion_tokens),
                                   number("queue_seconds", MEKIK_OPT_REAL, seconds(event.timings.queued)),
                                   number("total_seconds", MEKIK_OPT_REAL, seconds(event.timings.total))};
+  if (runtime_.drafter) {
+    fields.push_back(number("accepted_draft_tokens", MEKIK_OPT_INT, event.usage.accepted_drafts));
+    fields.push_back(number("rejected_draft_tokens", MEKIK_OPT_INT, event.usage.rejected_drafts));
+  }
   if (event.usage.completion_tokens > 0) fields.push_back(number("ttft_seconds", MEKIK_OPT_REAL, seconds(event.timings.ttft)));
   if (tpot) fields.push_back(number("tpot_seconds", MEKIK_OPT_REAL, *tpot));
   if (!event.error.ok()) fields.push_back(text("error", event.error.text));

@@ -36,9 +36,11 @@ const Definition kPreemptions{
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};
 const Definition kWatchdogStalls{
     "mekik_watchdog_stalls_total", MEKIK_SAMPLE_COUNTER, "Times that the watchdog saw the loop make no progress.", {}};
-const Definition kDraftTokens{"mekik_draft_tokens_total", MEKIK_SAMPLE_COUNTER, "Tokens that a drafter proposed.", {}};
+const Definition kDrafts{
+    "mekik_spec_decode_num_drafts_total", MEKIK_SAMPLE_COUNTER, "Proposals that were run, each of one sequence in a step.", {}};
+const Definition kDraftTokens{"mekik_spec_decode_num_draft_tokens_total", MEKIK_SAMPLE_COUNTER, "Proposed tokens that were run.", {}};
 const Definition kAcceptedTokens{
-    "mekik_draft_accepted_tokens_total", MEKIK_SAMPLE_COUNTER, "Proposed tokens that verification accepted.", {}};
+    "mekik_spec_decode_num_accepted_tokens_total", MEKIK_SAMPLE_COUNTER, "Proposed tokens that were run and came true.", {}};
 const Definition kRequestsFinished{
     "mekik_requests_finished_total", MEKIK_SAMPLE_COUNTER, "Answers that ended, by reason (stop, length, cancelled, error).", {}};
 const Definition kRequestsRefused{
@@ -59,10 +61,10 @@ const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One st
 
 const std::vector<Definition>& definitions() {
   static const std::vector<Definition> all{
-      kRequestsRunning, kRequestsWaiting,  kBlocksTotal,      kBlocksFree,      kPromptTokens, kGeneratedTokens,
-      kCachedTokens,    kCacheQueryTokens, kCacheMisses,      kPreemptions,     kSteps,        kWatchdogStalls,
-      kDraftTokens,     kAcceptedTokens,   kRequestsFinished, kRequestsRefused, kTtft,         kTpot,
-      kInterToken,      kRequestTime,      kQueueTime,        kStepTime};
+      kRequestsRunning,  kRequestsWaiting,  kBlocksTotal,     kBlocksFree, kPromptTokens,   kGeneratedTokens, kCachedTokens,
+      kCacheQueryTokens, kCacheMisses,      kPreemptions,     kSteps,      kWatchdogStalls, kDrafts,          kDraftTokens,
+      kAcceptedTokens,   kRequestsFinished, kRequestsRefused, kTtft,       kTpot,           kInterToken,      kRequestTime,
+      kQueueTime,        kStepTime};
   return all;
 }
 

@@ -114,6 +114,11 @@ struct Setup {
   std::string scheduler = "continuous", scheduler_options;
   const mekik_scheduler* own_scheduler = nullptr;  // instead of the named one; gets no state of its own
   bool keeping_cache = false, forgetting_cache = false;
+  const mekik_drafter* drafter = nullptr;  // with `drafter_state`, which must outlive the bench; or a component's name
+  mekik_draft* drafter_state = nullptr;
+  std::string drafter_name, drafter_options;
+  std::uint32_t max_drafts = 4;  // max_rows should be more than max_seqs for them
+  bool adaptive_drafts = false;
   const text::Tokenizer* tokenizer = nullptr;
 };
 
@@ -173,6 +178,16 @@ class Bench {
     r.scheduler_name = setup.scheduler;
     if (setup.keeping_cache) r.cache = {&KeepingCache::table(), reinterpret_cast<mekik_cache*>(this)};
     if (setup.forgetting_cache) r.cache = {&ForgettingCache::table(), reinterpret_cast<mekik_cache*>(this)};
+    if (setup.drafter != nullptr) r.drafter = {setup.drafter, setup.drafter_state};
+    if (!setup.drafter_name.empty()) {
+      drafter_ = use("drafter", setup.drafter_name, setup.drafter_options);
+      auto made = engine::make_drafter(registry, drafter_, engine::vocab_view(setup.tokenizer, setup.vocab));
+      if (!made) throw std::runtime_error{made.status().text};
+      r.drafter = std::move(*made);
+    }
+    r.drafter_name = setup.drafter_name.empty() ? "own" : setup.drafter_name;
+    r.max_drafts = setup.max_drafts;
+    r.adaptive_drafts = setup.adaptive_drafts;
     r.metrics = &metrics;
     r.clock = &clock;
     r.max_queue = setup.max_queue;
@@ -216,7 +231,7 @@ class Bench {
   std::function<void(const engine::Event&)> on_event;  // also called with every event
 
  private:
-  config::Use sampler_, scheduler_;
+  config::Use sampler_, scheduler_, drafter_;
   std::map<engine::RequestId, std::shared_ptr<std::vector<Answer>>> by_request_;
 
  public:
@@ -263,6 +278,8 @@ inline std::vector<Answer> alone(const engine::Request& request, const Setup& li
   if (roomy.slots > 0) roomy.slots = 200;
   for (auto& blocks : roomy.blocks) blocks = 8192;
   roomy.keeping_cache = roomy.forgetting_cache = false;
+  roomy.drafter = nullptr;
+  roomy.drafter_name.clear();
   Bench bench{roomy};
   const auto id = bench.submit(request);
   if (!id) throw std::runtime_error{id.status().text};

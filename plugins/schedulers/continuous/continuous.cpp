@@ -53,8 +53,15 @@ class Continuous {
       taken[running[r]] = room.take(s, piece(s));
       promised += whole - std::min(whole, before_blocks - room.blocks);
     }
+    // Those that run hold all blocks, and none of them can go on: the last in order starts again later.
+    if (keep > 1 && std::none_of(running.begin(), running.end(), [&](std::uint32_t i) { return taken[i] > 0; })) {
+      out[n++] = {running[keep - 1], MEKIK_DROP, 0, 0, 0};
+      return n;
+    }
+    const std::uint32_t first_run = n;
     for (std::size_t r = 0; r < keep; ++r)
       if (taken[running[r]] > 0) out[n++] = {running[r], MEKIK_RUN, taken[running[r]], 0, 0};
+    const std::uint32_t end_run = n;
     // Who begins must find blocks for the whole prompt and its first token, unless nobody else is there to wait for.
     std::uint32_t begun = static_cast<std::uint32_t>(keep);
     for (const auto i : waiting) {
@@ -69,6 +76,16 @@ class Continuous {
       out[n++] = {i, MEKIK_RUN, tokens, 0, 0};
       ++begun;
     }
+    // What is left may be tried on drafts.
+    room.blocks -= std::min(room.blocks, promised);
+    for (std::uint32_t c = first_run; c < end_run; ++c) {
+      mekik_seq_view s = seqs[out[c].seq];
+      if (s.max_drafts == 0) continue;
+      s.cached += out[c].tokens;
+      Room tried = room;
+      out[c].drafts = tried.more(s, s.max_drafts);
+      room.blocks = tried.blocks;
+    }
     return n;
   }
 
@@ -78,12 +95,17 @@ class Continuous {
     // Up to `want` tokens of s; 0 when a limit leaves none.
     std::uint32_t take(const mekik_seq_view& s, std::uint32_t want) {
       if (seqs == 0) return 0;
+      const auto n = more(s, want);
+      if (n > 0) --seqs;
+      return n;
+    }
+    // Of a sequence that has a part in the step.
+    std::uint32_t more(const mekik_seq_view& s, std::uint32_t want) {
       const std::uint64_t own = (std::uint64_t{s.cached} + block_tokens - 1) / block_tokens;
       const auto fits = (own + blocks) * block_tokens - s.cached;
       const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>({want, tokens, fits}));
       if (n == 0) return 0;
       tokens -= n;
-      --seqs;
       blocks -= static_cast<std::uint32_t>((std::uint64_t{s.cached} + n + block_tokens - 1) / block_tokens - own);
       return n;
     }

@@ -38,6 +38,22 @@ class Static {
       out[n++] = {i, MEKIK_RUN, take, 0, 0};
       tokens -= take;
     }
+    // What is left may be tried on drafts; blocks only of those that nobody waits for.
+    std::uint32_t blocks = view.free_blocks;
+    const auto blocks_of = [&](std::uint64_t stored) {
+      return static_cast<std::uint32_t>((stored + view.block_tokens - 1) / view.block_tokens);
+    };
+    for (std::uint32_t c = 0; c < n; ++c) {
+      const auto& s = seqs[out[c].seq];
+      blocks -= std::min(blocks, blocks_of(std::uint64_t{s.cached} + out[c].tokens) - blocks_of(s.cached));
+    }
+    for (std::uint32_t c = 0; c < n; ++c) {
+      const auto& s = seqs[out[c].seq];
+      const std::uint64_t stored = std::uint64_t{s.cached} + out[c].tokens,
+                          room = (std::uint64_t{blocks_of(stored)} + blocks) * view.block_tokens;
+      out[c].drafts = static_cast<std::uint32_t>(std::min<std::uint64_t>({s.max_drafts, tokens, room - stored}));
+      blocks -= blocks_of(stored + out[c].drafts) - blocks_of(stored);
+    }
     return n;
   }
 };

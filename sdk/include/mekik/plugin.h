@@ -334,7 +334,9 @@ typedef struct mekik_step_view { uint32_t struct_size, n_seqs, seq_size, max_tok
   uint64_t now_ns; const mekik_seq_view *seqs; } mekik_step_view;
 enum mekik_action { MEKIK_RUN = 1, MEKIK_HOLD = 2, MEKIK_DROP = 3, MEKIK_SWAP = 4, MEKIK_REFUSE = 5 };
 /* seq: index into the view. HOLD keeps its blocks and waits, as does a sequence not listed; DROP frees them to compute
- * again; SWAP stores them in the cache's slower tier; REFUSE ends the request ("try again in retry_ns"). */
+ * again; SWAP stores them in the cache's slower tier; REFUSE ends the request ("try again in retry_ns"). drafts: how many
+ * proposed tokens a sequence with max_drafts > 0 may run beside its one token. Of all that are proposed the host runs what is
+ * likeliest, within the tokens that the plan leaves. */
 typedef struct mekik_choice { uint32_t seq, action, tokens, drafts; uint64_t retry_ns; } mekik_choice;
 typedef struct mekik_scheduler { uint32_t struct_size, reserved;
   mekik_status (*create)(const mekik_host *, const mekik_config *, mekik_sched **out); void (*destroy)(mekik_sched *); /* [load] */
@@ -373,7 +375,7 @@ typedef struct mekik_sampler { uint32_t struct_size, reserved;
   mekik_status (*create)(const mekik_host *, const mekik_config *, const mekik_vocab *, mekik_str request_json,
     mekik_chain **out);  /* [any] */
   void (*destroy)(mekik_chain *);  /* [engine] */
-  /* [engine] n > 1 and speculation; dropping a fork is the rollback. NULL: such requests are refused. */
+  /* [engine] Optional: for drafts by a model, which then sees logits as this chain leaves them. */
   mekik_status (*fork)(const mekik_chain *, mekik_chain **out);
   void (*accept)(mekik_chain *, const int32_t *tokens, uint32_t n, int prompt);  /* [engine] */
   /* [engine] On host memory; -inf bans a token. `uniform` is the only randomness, in [0, 1), by (seed, position). */
@@ -385,21 +387,27 @@ typedef struct mekik_sampler { uint32_t struct_size, reserved;
 } mekik_sampler;
 /* ---- drafter, a draft revision: proposes tokens; the core verifies, and runs any model the drafter names ------ */
 #define MEKIK_KIND_DRAFTER "mekik.drafter/0"
-enum mekik_draft_want { MEKIK_WANT_MODEL = 1, MEKIK_WANT_HIDDEN = 2 }; /* MODEL: an option of type COMPONENT, "model" */
+/* MODEL: an option "model" of type COMPONENT, "model". The core runs that model and asks for one token at a time. */
+enum mekik_draft_want { MEKIK_WANT_MODEL = 1 };
 typedef struct mekik_draft mekik_draft;
-typedef struct mekik_draft_ask { uint64_t seq; const int32_t *tokens; uint32_t n_tokens, room; /* all so far; most wanted */
-  const float *hidden; uint32_t n_hidden, width; } mekik_draft_ask;   /* of the last n_hidden tokens, [n_hidden][width] */
-typedef struct mekik_draft_out { int32_t *tokens, *parents; float *probs; uint32_t n, reserved; } mekik_draft_out;
-/* The host's arrays of `room`. parents: index in this list, -1: the last token. probs: q of a drawn token, else 1
- * (all of q: extension "mekik.drafter.q/0", to come). */
+/* tokens: all so far, the prompt first; they only grow. MODEL: the last `drafted` of them are this drafter's own, not verified
+ * yet, and logits [vocab] is what the draft model says of the next, after the sequence's sampler chain, to draw from with
+ * `uniform`, which the core draws with, too. */
+typedef struct mekik_draft_ask { uint64_t seq, tenant; const int32_t *tokens; uint32_t n_tokens, n_prompt, drafted, room;
+  const float *logits; double uniform; uint32_t vocab, reserved; } mekik_draft_ask;
+/* The host's arrays of `room`: tokens that follow each other, and for each how likely it comes true if those before it do. The
+ * host corrects these by what it measures, so their order is what matters. */
+typedef struct mekik_draft_out { int32_t *tokens; float *probs; uint32_t n, reserved; } mekik_draft_out;
 typedef struct mekik_drafter { uint32_t struct_size, wants;
   mekik_status (*create)(const mekik_host *, const mekik_config *, const mekik_vocab *, mekik_draft **out); /* [load] */
   void (*destroy)(mekik_draft *);  /* [load] */
-  /* [engine] n asks, n answers; returning fewer tokens than `room`, or none, is fine. */
+  /* [engine] n asks, n answers; returning fewer tokens than `room`, or none, is fine. Not all that is proposed is run. */
   mekik_status (*propose)(mekik_draft *, const mekik_draft_ask *, uint32_t n, uint32_t ask_size, mekik_draft_out *out,
     uint32_t out_size);
-  void (*verified)(mekik_draft *, uint64_t seq, uint32_t proposed, uint32_t accepted);  /* [engine] */
-  void (*forget)(mekik_draft *, uint64_t seq);  /* [engine] */
+  /* [engine] Of the last proposal the first `run` tokens were run, the first `accepted` came true. */
+  void (*verified)(mekik_draft *, uint64_t seq, uint32_t run, uint32_t accepted);
+  /* [engine] A sequence that was asked for has ended. tokens: all of it. */
+  void (*forget)(mekik_draft *, uint64_t seq, uint64_t tenant, const int32_t *tokens, uint32_t n_tokens, uint32_t n_prompt);
 } mekik_drafter;
 /* ---- sink: where metrics and events go ------------------------------------------------------------------------ */
 #define MEKIK_KIND_SINK "mekik.sink/1"

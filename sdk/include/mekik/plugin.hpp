@@ -172,7 +172,8 @@ constexpr mekik_component component(const char* kind, const char* name, const ch
 }
 
 // S: static name, version, summary, options (an array); S(Config); uint32_t plan(view, seqs, out): how many of out are used;
-// optional void observe(view, step_ns).
+// optional void observe(view, step_ns). A sequence with max_drafts > 0 may get drafts, of the blocks that are left when everyone else
+// has had theirs.
 template <class S>
 struct SchedulerTable {
   static void observe(mekik_sched* s, const mekik_step_view* v, std::uint64_t step_ns) {
@@ -248,6 +249,42 @@ struct CacheTable {
 template <class S>
 constexpr mekik_component cache() {
   return component(MEKIK_KIND_CACHE, S::name, S::version, S::summary, S::options, &CacheTable<S>::table);
+}
+
+// S: S(Config, const mekik_vocab&); propose(asks, outs): fills tokens, probs and n of each; optional verified(seq, run, accepted) and
+// forget(seq, tenant, span<const int32_t> tokens, n_prompt). Optional static wants.
+template <class S>
+struct DrafterTable {
+  static constexpr std::uint32_t wants() {
+    if constexpr (requires { S::wants; }) return S::wants;
+    return 0;
+  }
+  static void verified(mekik_draft* s, std::uint64_t seq, std::uint32_t run, std::uint32_t accepted) {
+    if constexpr (requires(S & x) { x.verified(seq, run, accepted); }) reinterpret_cast<S*>(s)->verified(seq, run, accepted);
+  }
+  static void forget(mekik_draft* s, std::uint64_t seq, std::uint64_t tenant, const std::int32_t* tokens, std::uint32_t n,
+                     std::uint32_t n_prompt) {
+    const std::span<const std::int32_t> all{tokens, n};
+    if constexpr (requires(S & x) { x.forget(seq, tenant, all, n_prompt); }) reinterpret_cast<S*>(s)->forget(seq, tenant, all, n_prompt);
+  }
+  static constexpr mekik_drafter table{
+      sizeof(mekik_drafter),
+      wants(),
+      [](const mekik_host*, const mekik_config* c, const mekik_vocab* v, mekik_draft** out) {
+        return guard([&] { *out = reinterpret_cast<mekik_draft*>(new S{Config{c}, *v}); });
+      },
+      [](mekik_draft* s) { delete reinterpret_cast<S*>(s); },
+      [](mekik_draft* s, const mekik_draft_ask* asks, std::uint32_t n, std::uint32_t ask_size, mekik_draft_out* out, std::uint32_t out_size) {
+        return guard([&] {
+          reinterpret_cast<S*>(s)->propose(Strided<const mekik_draft_ask>{asks, n, ask_size}, Strided<mekik_draft_out>{out, n, out_size});
+        });
+      },
+      verified,
+      forget};
+};
+template <class S>
+constexpr mekik_component drafter() {
+  return component(MEKIK_KIND_DRAFTER, S::name, S::version, S::summary, S::options, &DrafterTable<S>::table);
 }
 
 // S: S(Config); publish(now_ns, samples); optional event(name, now_ns, fields); optional

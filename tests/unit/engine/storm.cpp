@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "support/engine_bench.hpp"
+#include "support/drafters.hpp"
 
 using namespace mekik;
 using namespace mekik::test;
@@ -160,6 +160,46 @@ TEST_CASE("a storm over windows and recurrent states changes no answer") {
   }
 }
 
+// Drafters that are right half of the time, never, and by what was said before.
+TEST_CASE("a storm of drafts beside shortages, windows and recurrent states changes no answer") {
+  Setup plain, windows, states;
+  windows.windows = {0, 9};
+  windows.blocks = {40, 24};
+  states.slots = 5;
+  states.blocks = {40};
+  double drafted = 0, accepted = 0, preemptions = 0;
+  unsigned seed = 300;
+  for (const Setup& kind : {plain, windows, states}) {
+    const Expected expected{kind};
+    Oracle oracle{0.5};
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      for (std::uint32_t k = 0; k < expected.request(i).n; ++k) oracle.learn(expected.request(i).prompt, expected.answer(i, k));
+    for (const auto* scheduler : {"continuous", "static"})
+      for (const int which : {0, 1, 2, 3})
+        for (const std::uint32_t blocks : {32u, 256u}) {
+          OwnDrafter knowing{oracle}, lying{Liar{seed}};
+          Setup setup = kind;
+          setup.scheduler = scheduler;
+          setup.blocks[0] = blocks;
+          setup.keeping_cache = blocks > 32;
+          setup.adaptive_drafts = which == 3;
+          if (which == 2) setup.drafter_name = "ngram", setup.drafter_options = "min = 1";
+          else (which == 1 ? lying : knowing).use_in(setup);
+          CAPTURE(scheduler, which, blocks);
+          preemptions += storm(setup, expected, seed++);
+          for (const OwnDrafter* drafter : {&knowing, &lying}) {
+            CHECK(drafter->faults == std::vector<std::string>{});
+            CHECK(drafter->known.empty());
+          }
+          drafted += static_cast<double>(knowing.run);
+          accepted += static_cast<double>(knowing.accepted);
+        }
+  }
+  CHECK(drafted > 1000);
+  CHECK(accepted > 400);
+  CHECK(preemptions > 10);
+}
+
 TEST_CASE("a scheduler that breaks every rule of its plan harms no answer") {
   static const mekik_scheduler rogue{sizeof(mekik_scheduler), 0, nullptr, [](mekik_sched*) {}, rogue_plan, nullptr};
   Setup setup;
@@ -167,6 +207,8 @@ TEST_CASE("a scheduler that breaks every rule of its plan harms no answer") {
   setup.blocks = {60};
   const Expected expected{Setup{}};
   for (unsigned seed = 200; seed < 210; ++seed) storm(setup, expected, seed);
+  setup.drafter_name = "ngram";
+  for (unsigned seed = 210; seed < 215; ++seed) storm(setup, expected, seed);
 }
 
 TEST_CASE("requests come, go and are looked at from several threads") {

@@ -19,7 +19,12 @@ mekik_seq_view seq(std::uint64_t id, bool running, std::uint32_t prompt_left, st
   return v;
 }
 
-// The plan as "id:action:tokens ...".
+mekik_seq_view drafting(mekik_seq_view v, std::uint32_t most) {
+  v.max_drafts = most;
+  return v;
+}
+
+// The plan as "id:action:tokens ...", with "+drafts" where there are any.
 std::string plan(const std::string& name, const std::vector<mekik_seq_view>& seqs, std::uint32_t free_blocks = 100,
                  std::uint32_t max_tokens = 16, std::uint32_t max_seqs = 4, const std::string& options = "") {
   const auto made = use("scheduler", name, options);
@@ -45,6 +50,7 @@ std::string plan(const std::string& name, const std::vector<mekik_seq_view>& seq
   for (std::uint32_t i = 0; i < n; ++i) {
     static constexpr const char* kActions[] = {"?", "run", "hold", "drop"};
     text += (i > 0 ? " " : "") + std::to_string(seqs[out[i].seq].id) + ":" + kActions[out[i].action] + ":" + std::to_string(out[i].tokens);
+    if (out[i].drafts > 0) text += "+" + std::to_string(out[i].drafts);
   }
   return text;
 }
@@ -57,6 +63,27 @@ TEST_CASE("continuous: decoding goes first, prompts fill the rest in order of ar
   CHECK(plan("continuous", {seq(1, false, 10, 0, 0), seq(2, false, 10, 0, 0, 1)}) == "2:run:10 1:run:6");
   CHECK(plan("continuous", {seq(1, false, 10, 0, 0)}, 100, 16, 4, "max_prefill_tokens = 3") == "1:run:3");
   CHECK(plan("continuous", {}) == "");
+}
+
+TEST_CASE("drafts get what is left of tokens and blocks when everyone else has had theirs") {
+  for (const char* name : {"continuous", "static"}) {
+    CAPTURE(name);
+    const auto a = drafting(seq(1, true, 0, 5, 2), 6), b = drafting(seq(2, true, 0, 6, 2), 6);
+    CHECK(plan(name, {a, b}) == "1:run:1+6 2:run:1+6");
+    CHECK(plan(name, {a, b}, 100, 6) == "1:run:1+4 2:run:1+4");  // of the four that are left the host takes the likeliest
+    CHECK(plan(name, {a, b}, 100, 2) == "1:run:1 2:run:1");
+    CHECK(plan(name, {a, b}, 0) == "1:run:1+2 2:run:1+1");  // the rest of their last blocks
+    CHECK(plan(name, {a, b}, 1) == "1:run:1+6 2:run:1+1");
+    CHECK(plan(name, {a, seq(2, true, 20, 4, 1)}, 100, 16) == "1:run:1 2:run:15");
+  }
+  // A prompt that has begun keeps the blocks of its rest.
+  CHECK(plan("continuous", {drafting(seq(1, true, 0, 4, 1), 6), seq(2, true, 20, 4, 1)}, 6, 16, 4, "max_prefill_tokens = 4") ==
+        "1:run:1+3 2:run:4");
+}
+
+TEST_CASE("continuous: when nobody that runs can go on for lack of blocks, the last in order starts again") {
+  CHECK(plan("continuous", {seq(1, true, 2, 8, 2), seq(2, true, 3, 8, 2), seq(3, true, 0, 8, 2), seq(4, false, 5, 0, 0)}, 0) == "3:drop:0");
+  CHECK(plan("continuous", {seq(1, true, 2, 8, 2)}, 0) == "");
 }
 
 TEST_CASE("continuous: no more sequences run than may be in a step") {
