@@ -37,13 +37,15 @@ std::uint32_t Answer::completion_tokens() const {
 
 // A prompt is counted once, however many answers it gets; of its cached tokens the largest count of an answer.
 json::object Answer::usage() const {
-  std::uint64_t prompt = 0, completion = 0, cached = 0;
+  std::uint64_t prompt = 0, completion = 0, cached = 0, accepted = 0, rejected = 0;
   for (std::size_t begin = 0; begin < counts_.size(); begin += options_.answers_per_prompt) {
     std::uint64_t prompt_here = 0, cached_here = 0;
     for (std::size_t i = begin; i < begin + options_.answers_per_prompt; ++i) {
       prompt_here = std::max<std::uint64_t>(prompt_here, counts_[i].usage.prompt_tokens);
       cached_here = std::max<std::uint64_t>(cached_here, counts_[i].usage.cached_tokens);
       completion += counts_[i].usage.completion_tokens;
+      accepted += counts_[i].usage.accepted_drafts;
+      rejected += counts_[i].usage.rejected_drafts;
     }
     prompt += prompt_here;
     cached += cached_here;
@@ -53,7 +55,10 @@ json::object Answer::usage() const {
   out["completion_tokens"] = completion;
   out["total_tokens"] = prompt + completion;
   out["prompt_tokens_details"] = json::object{{"cached_tokens", cached}};
-  add_usage(out);
+  json::object details;
+  if (accepted + rejected > 0) details = {{"accepted_prediction_tokens", accepted}, {"rejected_prediction_tokens", rejected}};
+  add_details(details);
+  if (!details.empty()) out["completion_tokens_details"] = std::move(details);
   return out;
 }
 

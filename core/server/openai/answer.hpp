@@ -62,7 +62,7 @@ class Answer {
   std::vector<engine::TokenInfo> said(std::uint32_t choice, const engine::Event& event);
   json::object envelope(const char* object, bool chunk);
   json::object usage() const;
-  virtual void add_usage(json::object& usage) const { (void)usage; }
+  virtual void add_details(json::object& details) const { (void)details; }  // of the usage's completion tokens
   virtual const char* chunk_object() const = 0;
 
   AnswerOptions options_;

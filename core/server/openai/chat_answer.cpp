@@ -95,11 +95,11 @@ class ChatAnswer final : public Answer {
  private:
   const char* chunk_object() const override { return "chat.completion.chunk"; }
 
-  void add_usage(json::object& usage) const override {
+  void add_details(json::object& details) const override {
     std::uint64_t reasoning = 0;
     for (const Choice& of : choices_)
       if (of.reader) reasoning += of.reader->reasoning_tokens();
-    usage["completion_tokens_details"] = json::object{{"reasoning_tokens", reasoning}};
+    details["reasoning_tokens"] = reasoning;
   }
 
   static json::value reason(const Choice& of, engine::Finish finish) {

@@ -10,40 +10,45 @@ namespace {
 
 using Tokens = std::span<const std::int32_t>;
 
-// Where each run of `length` tokens last ended, of those that something follows. Places are hashed and keep one end each: who looks up
-// compares the tokens.
+// Where each run of `length` tokens last ended, of those that something follows.
 class Ends {
  public:
   explicit Ends(std::uint32_t length) : length_{length} {}
   // Takes in what has come since the last call, but for the very end, which nothing follows yet.
   void grow(Tokens tokens) {
-    if (tokens.size() * 2 > places_.size()) {
-      places_.assign(std::size_t{64} << std::max(0, bits(tokens.size() * 4) - 6), 0);
+    if (2 * tokens.size() > places_.size()) {
+      std::size_t n = 64;
+      while (n < 4 * tokens.size()) n *= 2;
+      places_.assign(n, 0);
       next_ = length_;
     }
-    for (; next_ < tokens.size(); ++next_) places_[place(tokens.first(next_))] = static_cast<std::uint32_t>(next_);
+    for (; next_ < tokens.size(); ++next_) places_[place(tokens, tokens.first(next_))] = static_cast<std::uint32_t>(next_);
   }
   // The end of an earlier run that equals the last tokens; 0: there is none.
   std::uint32_t find(Tokens tokens) const {
     if (tokens.size() <= length_) return 0;
-    const std::uint32_t end = places_[place(tokens)];
-    return end != 0 && std::equal(tokens.end() - length_, tokens.end(), tokens.begin() + end - length_) ? end : 0;
+    const std::uint32_t end = places_[place(tokens, tokens)];
+    return end != 0 && same(tokens.last(length_), tokens, end) ? end : 0;
   }
 
  private:
-  static int bits(std::size_t n) {
-    int out = 0;
-    for (; n > 1; n /= 2) ++out;
-    return out;
+  // Of the run at the end of `part`, which is a beginning of all tokens: its place, or the free one that it would get.
+  std::size_t place(Tokens all, Tokens part) const {
+    const Tokens run = part.last(length_);
+    std::uint64_t h = 0;
+    for (const std::int32_t t : run) h = (h ^ static_cast<std::uint32_t>(t)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    for (std::size_t at = h, tries = 0;; ++at, ++tries) {
+      at &= places_.size() - 1;
+      const std::uint32_t end = places_[at];
+      if (end == 0 || tries == kTries || same(run, all, end)) return at;
+    }
   }
-  std::size_t place(Tokens before) const {
-    std::uint64_t h = length_;
-    for (const std::int32_t t : before.last(length_)) h = (h ^ static_cast<std::uint32_t>(t)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    return h & (places_.size() - 1);
-  }
+  bool same(Tokens run, Tokens all, std::uint32_t end) const { return std::equal(run.begin(), run.end(), all.begin() + end - length_); }
+
+  static constexpr std::size_t kTries = 32;  // a text that was made for collisions must not take time: it loses places
   std::uint32_t length_;
   std::size_t next_ = 0;               // the end of the next run to take in
-  std::vector<std::uint32_t> places_;  // a power of two of them
+  std::vector<std::uint32_t> places_;  // open addressing; at most half of them are taken
 };
 
 class Ngram {

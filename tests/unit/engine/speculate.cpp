@@ -75,7 +75,7 @@ TEST_CASE("drafts beside recurrent states, windows, blocks of every size and the
       for (const double truth : {1.0, 0.6}) {
         setup.block_tokens = block_tokens;
         for (auto& blocks : setup.blocks) blocks = std::max(blocks, 200 / block_tokens);
-        setup.keeping_cache = setup.slots == 0;
+        setup.keeping_cache = truth == 1.0;
         Oracle oracle{truth};
         std::vector<engine::Request> requests;
         std::vector<std::vector<Answer>> expected;
