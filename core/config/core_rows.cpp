@@ -95,7 +95,7 @@ constexpr std::array kDraft{
     kUse,
     kFile,
     kSha256,
-    number("max_tokens", "16", 1, 63, "Most tokens that are proposed for a sequence in a step."),
+    number("max_drafts", "16", 1, 63, "Most tokens that are proposed for a sequence in a step."),
     row("adaptive", MEKIK_OPT_BOOL, 0, "true", 0, 0, nullptr,
         "Whether proposed tokens are run only as far as they pay, by measured acceptance and step times; false: all that there is room "
         "for."),

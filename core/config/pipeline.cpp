@@ -331,7 +331,7 @@ Pipeline Loader::extract() {
     if (name == "sampler") out.samplers.push_back(slot.use);
     if (name == "draft") {
       out.draft = slot.use;
-      out.max_drafts = u32("max_tokens");
+      out.max_drafts = u32("max_drafts");
       out.adaptive_drafts = table.i64("adaptive") != 0;
     }
     if (name == "sink") out.sinks.push_back(slot.use);
@@ -381,24 +381,6 @@ std::optional<Pipeline> default_pipeline(const std::string& model_path, const st
   model.table.emplace_back("path", std::move(path));
   root.table.emplace_back("model", std::move(model));
   return finish(std::move(root), overrides, components, diagnostics);
-}
-
-Status misconfigured(const Pipeline& pipeline, std::string_view table, std::string_view key, const std::string& what) {
-  std::string where;
-  for (const Setting& setting : pipeline.settings)
-    if (setting.table == table && setting.key == key && setting.from != "default") where = setting.from + ": ";
-  return {Code::misconfigured, where + "error: " + spell_key(key) + " in " + std::string{table} + ": " + what};
-}
-
-std::string print_pipeline(const Pipeline& pipeline) {
-  std::string out, table;
-  for (const Setting& setting : pipeline.settings) {
-    const bool element = setting.table.substr(0, 2) == "[[" && setting.key == "use";
-    if (setting.table != table || element) out += (out.empty() ? "" : "\n") + setting.table + "\n";
-    table = setting.table;
-    out += setting.key + " = " + setting.value + "  # " + setting.from + "\n";
-  }
-  return out;
 }
 
 }  // namespace mekik::config

@@ -67,5 +67,5 @@ def they_end():
     assert plain.stop() == 0
 
 
-main([the_same_answers(name, *words) for name in DRAFTERS for words in [(), ("--set=draft.adaptive=false", "--set=draft.max_tokens=5")]] +
+main([the_same_answers(name, *words) for name in DRAFTERS for words in [(), ("--set=draft.adaptive=false", "--set=draft.max_drafts=5")]] +
      [they_end])

@@ -274,7 +274,8 @@ struct DrafterTable {
         return guard([&] { *out = reinterpret_cast<mekik_draft*>(new S{Config{c}, *v}); });
       },
       [](mekik_draft* s) { delete reinterpret_cast<S*>(s); },
-      [](mekik_draft* s, const mekik_draft_ask* asks, std::uint32_t n, std::uint32_t ask_size, mekik_draft_out* out, std::uint32_t out_size) {
+      [](mekik_draft* s, const mekik_draft_ask* asks, std::uint32_t n, std::uint32_t ask_size, mekik_draft_out* out,
+         std::uint32_t out_size) {
         return guard([&] {
           reinterpret_cast<S*>(s)->propose(Strided<const mekik_draft_ask>{asks, n, ask_size}, Strided<mekik_draft_out>{out, n, out_size});
         });
