@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "convert/convert.hpp"
+#include "convert/types.hpp"
 
 namespace mekik::app {
 
@@ -20,8 +21,18 @@ int run_convert(const Arguments& arguments) {
   convert::Request request;
   request.to = arguments.text("to");
   if (request.to != "gguf" && request.to != "safetensors") throw misused("--to " + request.to + ": choose gguf or safetensors");
-  request.type = arguments.maybe_text("type").value_or("");
+  const bool gguf = request.to == "gguf";
+  if (arguments.has("type")) {
+    request.type = arguments.text("type");
+    const convert::Type* type = convert::find_type(request.type);
+    if (type == nullptr || (!gguf && type->num == 0))
+      throw misused("--type " + mekik::quoted(request.type) + ": choose one that " + request.to +
+                    " is written in: " + convert::type_names(gguf));
+  }
   request.out = arguments.text("output");
+  if (request.out.empty()) throw misused("--output is empty; name a file, or for safetensors a folder");
+  if (request.out == "-") throw misused("--output -: a model is not written to standard output; name a file, or for safetensors a folder");
+  if (gguf && arguments.has("max-shard-mib")) throw misused("--max-shard-mib is for --to safetensors; a GGUF file is written whole");
   if (const auto size = whole_number(arguments, "max-shard-mib", 1, std::uint64_t{1} << 30)) request.shard_bytes = *size << 20;
   request.stopped = [] { return stopped != 0; };
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stopped = 1; });

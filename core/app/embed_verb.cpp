@@ -38,6 +38,8 @@ int run_embed(const Arguments& arguments) {
   if (!pipeline) return kSuccess;
   if (pipeline->model.task == "auto") pipeline->model.task = "embed";
   if (arguments.has("pooling")) {
+    for (const std::string& text : arguments.overrides())
+      if (text.starts_with("model.pooling=")) throw misused("mekik embed takes --pooling or --set model.pooling, not both");
     const std::string& pooling = arguments.text("pooling");
     if (const auto& known = program::poolings(); std::find(known.begin(), known.end(), pooling) == known.end())
       throw misused("--pooling is one of " + join(known, ", ") + ", not " + mekik::quoted(pooling));

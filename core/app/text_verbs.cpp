@@ -9,8 +9,9 @@
 #include "app/session.hpp"
 #include "app/verbs.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
-#include "text/answer/history.hpp"
+#include "server/openai/messages.hpp"
 #include "text/token_view.hpp"
 
 namespace mekik::app {
@@ -99,39 +100,50 @@ text::ChatTemplate template_of(const Arguments& arguments, const weights::ModelF
   return std::move(*compiled);
 }
 
-int run_template(const Arguments& arguments) {
-  Session session;
+json::object template_body(const Arguments& arguments) {
   json::value messages = parse_file(arguments.text("messages"));
   if (const json::value* inside = json::find(messages, "messages")) messages = json::value(*inside);
   if (!messages.is_array())
     throw Failure{kFailed, arguments.text("messages") + ": expected an array of messages, or an object with one under \"messages\""};
+  json::object body{{"messages", std::move(messages)}, {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
+  if (!arguments.has("tools")) return body;
+  json::value tools = parse_file(arguments.text("tools"));
+  if (!tools.is_array()) throw Failure{kFailed, arguments.text("tools") + ": expected an array of tools"};
+  body["tools"] = std::move(tools);
+  body["tool_choice"] = "none";  // the prompt is shown also where it is not known how the model answers
+  return body;
+}
+
+// What the API refuses is refused here, too, in its words.
+Failure refused(const Arguments& arguments, const std::string& named, const server::ApiError& error) {
+  constexpr std::string_view kTemplate = server::openai::kTemplateRefused;
+  if (error.message.starts_with(kTemplate)) return in_template(named, invalid(error.message.substr(kTemplate.size())));
+  const std::string& file = arguments.text(error.param == "tools" ? "tools" : "messages");
+  return {kFailed, file + ": " + error.message};
+}
+
+int run_template(const Arguments& arguments) {
+  Session session;
+  const json::object body = template_body(arguments);
+  server::openai::Fields fields{body};
+  std::vector<std::string> warnings;
+  server::openai::ChatFields chat = server::openai::read_chat_fields(fields, warnings);
+  if (fields.error()) throw refused(arguments, {}, *fields.error());
+  chat.calls = false;
+  chat.looks = true;
   const auto file = session.open_file(arguments, arguments.operands[0]);
   const std::string named = arguments.has("template") ? arguments.text("template") : file->meta().path;
   const text::ChatTemplate compiled = template_of(arguments, *file, named);
-  const text::CallHistory history = session.answer_format(compiled).history;
-  std::vector<text::HiddenCalls> hidden;
-  if (!compiled.needs().shows_calls && !history.calls.empty()) {
-    auto calls = text::hide_calls(history, messages.as_array());
-    if (!calls) throw failed(std::move(calls.status()).in(arguments.text("messages")));
-    hidden = std::move(*calls);
-  }
-  auto normalised = text::normalise_messages(messages.as_array(), compiled.needs());
-  if (!normalised) throw failed(std::move(normalised.status()).in(arguments.text("messages")));
-  json::object context{{"messages", *normalised}, {"add_generation_prompt", !arguments.flag("no-generation-prompt")}};
-  if (arguments.has("tools")) {
-    if (!text::takes_tools(compiled)) throw Failure{kFailed, "the chat template of this model does not show tools; leave --tools out"};
-    const json::value tools = parse_file(arguments.text("tools"));
-    if (!tools.is_array()) throw Failure{kFailed, arguments.text("tools") + ": expected an array of tools"};
-    text::add_tools(compiled, tools.get_array(), context);
-  }
+  const text::AnswerFormat format = session.answer_format(compiled);
   const auto tokenizer = tokenizer_of(*file);
-  if (tokenizer->bos() >= 0) context["bos_token"] = tokenizer->token(tokenizer->bos());
-  if (tokenizer->eos() >= 0) context["eos_token"] = tokenizer->token(tokenizer->eos());
-  auto rendered = compiled.render(context);
-  if (!rendered) throw in_template(named, rendered.status());
-  if (!hidden.empty()) rendered = text::show_calls(hidden, *rendered);
-  if (!rendered) throw failed(rendered.status());
-  const std::string prompt = text::plain_text(*rendered);
+  server::Served served;
+  served.tokenizer = tokenizer.get();
+  served.chat_template = &compiled;
+  served.format = &format;
+  std::vector<text::TextPart> parts;
+  if (const auto error = server::openai::render_parts(chat, served, parts, warnings)) throw refused(arguments, named, *error);
+  for (const std::string& warning : warnings) log::warning("template", warning);
+  const std::string prompt = text::plain_text(parts);
   std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   return kSuccess;
 }

@@ -27,7 +27,7 @@ struct Report {
 };
 
 // Plans everything, then reads and writes tensor by tensor. The result appears when it is whole: until
-// then it is `out`.part, which is removed when it fails.
+// then it is `out`.mekik-part, which is removed when it fails.
 Result<Report> convert(plugin::Registry& registry, const program::Pages& pages, const weights::ModelFile& file, const Request& request);
 
 }  // namespace mekik::convert

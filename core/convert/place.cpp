@@ -27,7 +27,7 @@ Status on_disk(const fs::path& path) {
 Result<Place> Place::begin(const fs::path& name, bool folder) {
   fs::path plain = name.lexically_normal();
   if (!plain.has_filename()) plain = plain.parent_path();  // "out/"
-  const fs::path part = plain.string() + ".part";
+  const fs::path part = plain.string() + ".mekik-part";
   std::error_code error;
   fs::remove_all(part, error);
   if (!error && folder) fs::create_directories(part, error);

@@ -8,7 +8,7 @@ namespace mekik::convert {
 
 class Place {
  public:
-  // NAME.part is what one that was killed left; it is removed.
+  // NAME.mekik-part is what one that was killed left; it is removed.
   static Result<Place> begin(const std::filesystem::path& name, bool folder);
   Place(Place&& other) noexcept;
   Place& operator=(Place&&) = delete;

@@ -14,7 +14,8 @@ constexpr Type kTypes[] = {
     {"q4_1", 3, 3, nullptr, 0},      {"q5_0", 6, 8, nullptr, 0},      {"q5_1", 7, 9, nullptr, 0},           {"q8_0", 8, 7, nullptr, 0},
     {"q2_k", 10, 10, nullptr, 0},    {"q3_k", 11, 12, nullptr, 0},    {"q4_k", 12, 14, nullptr, 0},         {"q5_k", 13, 16, nullptr, 0},
     {"q6_k", 14, 18, nullptr, 0},    {"iq4_nl", 20, 25, nullptr, 0},  {"iq4_xs", 23, 30, nullptr, 0},       {"tq1_0", 34, 36, nullptr, 0},
-    {"tq2_0", 35, 37, nullptr, 0},   {"mxfp4", 39, 38, nullptr, 0},
+    {"tq2_0", 35, 37, nullptr, 0},   {"mxfp4", 39, 38, nullptr, 0},   {"nvfp4", 40, 39, nullptr, 0},        {"q1_0", 41, 40, nullptr, 0},
+    {"q2_0", 42, 41, nullptr, 0},
 };
 
 }  // namespace

@@ -237,6 +237,9 @@ Status Model::Impl::check_task() {
       return wrong("score_tokens", mekik::quoted(text) + " is " + std::to_string(ids.size()) + " tokens; it must be one");
     score_tokens.push_back(ids[0]);
   }
+  if (score_tokens[0] == score_tokens[1])
+    return wrong("score_tokens", mekik::quoted(use.score_tokens[0]) + " and " + mekik::quoted(use.score_tokens[1]) +
+                                     " are the same token, so that every score would be 0.5");
   return {};
 }
 

@@ -157,7 +157,8 @@ def call_arguments():
                             {"role": "tool", "tool_call_id": "call00001", "name": "get", "content": "sunny"}]
                 path = harness.write(folder, "messages.json", json.dumps(messages))
                 done = mekik("template", model, "--messages", path, "--template", os.path.join(folder_of_templates, name))
-                prompts.append((done.returncode, done.stdout, done.stderr))
+                said = [line.split(" ", 1)[1] for line in done.stderr.splitlines()]  # without the time of a warning
+                prompts.append((done.returncode, done.stdout, said))
             assert prompts[0] == prompts[1], f"{name}: {prompts}"
             shown += "Zürich" in prompts[0][1]
             if name == "Qwen-Qwen2.5-7B-Instruct.jinja":

@@ -20,7 +20,9 @@ PROGRAM = sys.argv[1]
 WIDTH, FF, VOCAB, LAYERS = 256, 320, 96, 2
 # Type: how far its numbers may be off, by root mean square of theirs.
 TYPES = {"f32": 0, "f16": 4e-4, "bf16": 3e-3, "q8_0": 8e-3, "q5_1": 0.05, "q5_0": 0.06, "q4_1": 0.09, "q4_0": 0.1, "q6_k": 0.03, "q5_k": 0.05, "q4_k": 0.09,
-         "q3_k": 0.2, "q2_k": 0.4, "iq4_nl": 0.1}
+         "q3_k": 0.2, "q2_k": 0.4, "iq4_nl": 0.1, "nvfp4": 0.12}
+# The library gguf cannot read these; they are compared on their way back.
+RETURNED = {"q1_0": 0.7, "q2_0": 0.75}
 BLOCK_256 = ("q6_k", "q5_k", "q4_k", "q3_k", "q2_k")
 
 
@@ -78,6 +80,26 @@ def check_type(kind, folder, scratch, exact):
     assert len(json.loads(good("logits", path, "--tokens", "1,2,3", "--json", "--set", "cache.memory=1MiB"))["logits"][0]) == VOCAB
 
 
+def read_safetensors(folder):
+    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    header.pop("__metadata__", None)
+    return {name: np.frombuffer(data[slice(*row["data_offsets"])], np.float32).reshape(row["shape"]) for name, row in header.items()}
+
+
+def check_returned(kind, folder, scratch):
+    path, back = os.path.join(scratch, kind + ".gguf"), os.path.join(scratch, kind + "-back")
+    good("convert", folder, "--to", "gguf", "--type", kind, "-o", path)
+    good("convert", path, "--to", "safetensors", "--type", "f32", "-o", back)
+    exact, got = read_safetensors(folder), read_safetensors(back)
+    assert exact.keys() == got.keys()
+    for name, right in exact.items():
+        off = np.sqrt(((got[name] - right) ** 2).mean() / (right ** 2).mean())
+        assert off <= (RETURNED[kind] if right.ndim > 1 else 0), f"{name} as {kind} is off by {off:.3g}"
+        assert right.ndim == 1 or off > 0.01 or name.endswith("down_proj.weight"), f"{name} is not written as {kind}"
+
+
 def check_mistakes(folder, scratch):
     there, broken = os.path.join(scratch, "f32.gguf"), os.path.join(scratch, "broken")
     rows = [
@@ -86,8 +108,12 @@ def check_mistakes(folder, scratch):
         ((folder, "--to", "gguf", "-o", there), 1, "f32.gguf: is there already"),
         ((folder, "--to", "safetensors", "-o", broken), 1, "is safetensors already"),
         ((there, "--to", "gguf", "-o", broken), 1, "is gguf already"),
-        ((folder, "--to", "gguf", "-o", broken, "--type", "q9_9"), 1, "--type q9_9 is not one that gguf is written in: f32, f16, bf16, q4_0"),
-        ((there, "--to", "safetensors", "-o", broken, "--type", "q8_0"), 1, "--type q8_0 is not one that safetensors is written in: f32, f16, bf16"),
+        ((folder, "--to", "gguf", "-o", broken, "--type", "q9_9"), 2, '--type "q9_9": choose one that gguf is written in: f32, f16, bf16, q4_0'),
+        ((folder, "--to", "gguf", "-o", broken, "--type="), 2, '--type "": choose one that gguf is written in'),
+        ((folder, "--to", "gguf", "-o", broken, "--max-shard-mib", "1"), 2, "--max-shard-mib is for --to safetensors"),
+        ((folder, "--to", "gguf", "--output="), 2, "--output is empty"),
+        ((folder, "--to", "gguf", "-o", "-"), 2, "not written to standard output"),
+        ((there, "--to", "safetensors", "-o", broken, "--type", "q8_0"), 2, '--type "q8_0": choose one that safetensors is written in: f32, f16, bf16'),
         ((folder, "--to", "gguf", "-o", os.path.join(scratch, "nowhere", "x.gguf")), 1, "cannot be written: No such file"),
         ((os.path.join(scratch, "absent"), "--to", "gguf", "-o", broken), 2, "no such file or folder"),
     ]
@@ -116,6 +142,9 @@ def main():
         exact = {tensor.name: values(tensor) for tensor in gguf.GGUFReader(os.path.join(scratch, "plain.gguf")).tensors}
         for kind in TYPES:
             check_type(kind, folder, scratch, exact)
+            print(f"ok      {kind}")
+        for kind in RETURNED:
+            check_returned(kind, folder, scratch)
             print(f"ok      {kind}")
         check_mistakes(folder, scratch)
         print("ok      mistakes")

@@ -45,7 +45,7 @@ def write_model(folder):
 
 def begun(path):
     """Bytes that lie at the place beside the name."""
-    part = path + ".part"
+    part = path + ".mekik-part"
     if os.path.isdir(part):
         return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(part) for name in names)
     return os.path.getsize(part) if os.path.exists(part) else 0
@@ -70,7 +70,7 @@ def check(words, path):
             remove(path)  # it was faster
         assert code != 0, f"signal {sign} never came in time"
         assert not os.path.exists(path), f"signal {sign} leaves {path}"
-        assert sign == signal.SIGKILL or (code == 1 and "stopped" in said and not os.path.exists(path + ".part")), (sign, code, said)
+        assert sign == signal.SIGKILL or (code == 1 and "stopped" in said and not os.path.exists(path + ".mekik-part")), (sign, code, said)
 
     def small():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit fails, as on a full disk
@@ -78,14 +78,14 @@ def check(words, path):
 
     done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, preexec_fn=small)
     assert done.returncode == 1 and "cannot be written" in done.stderr, (done.returncode, done.stderr)
-    assert not os.path.exists(path) and not os.path.exists(path + ".part"), f"a full disk leaves {path}"
+    assert not os.path.exists(path) and not os.path.exists(path + ".mekik-part"), f"a full disk leaves {path}"
     done = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert os.path.exists(path) and not os.path.exists(path + ".part")
+    assert os.path.exists(path) and not os.path.exists(path + ".mekik-part")
 
 
 def remove(path):
-    subprocess.run(["rm", "-rf", path, path + ".part"], check=True)
+    subprocess.run(["rm", "-rf", path, path + ".mekik-part"], check=True)
 
 
 def main():

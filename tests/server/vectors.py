@@ -171,6 +171,7 @@ def pipelines_that_cannot_be():
     for keys, word in (({"task": "score"}, "pair_template"), ({"task": "score", "pair_template": "{query}"}, "{document}"),
                        ({"task": "score", "pair_template": "{query}{document}", "score_tokens": ["no", "yes it is"]}, "must be one"),
                        ({"task": "score", "pair_template": "{query}{document}"}, "score_tokens"),
+                       ({"task": "score", "pair_template": "{query}{document}", "score_tokens": ["no", "no"]}, "the same token"),
                        ({"pooling": "mean"}, "task"), ({"task": "embed", "score_tokens": ["a", "b"]}, "score_tokens")):
         words = [word for key, value in keys.items() for word in ("--set", f"model.{key}={json.dumps(value)}")]
         done = subprocess.run([PROGRAM, "check", embeds.write("bad.toml"), *words], capture_output=True, text=True)

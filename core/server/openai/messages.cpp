@@ -76,6 +76,7 @@ bool check_message(const json::value& value, std::size_t index, Fields& fields, 
   if (const json::object rest = message.rest(); !message.error() && !rest.empty()) {
     ApiError unknown = unknown_field(std::string_view{rest.begin()->key()}, {"role", "content", "name", "tool_calls", "tool_call_id",
                                                                              "reasoning_content", "reasoning", "thinking", "annotations"});
+    unknown.message = where + ": " + unknown.message;
     unknown.param = where + "." + unknown.param;
     fields.adopt(std::move(unknown));
   }
@@ -181,16 +182,18 @@ MaybeError check_shown(const ChatFields& chat, const Served& served, const json:
     const auto parts = served.chat_template->render(template_context(fields, served, std::move(kept)));
     return parts.ok() && text::plain_text(*parts) == shown;
   };
+  MaybeError error;
   if (has_member(messages, "tool_calls") && same(chat, without_member(messages, "tool_calls")))
-    return bad_field("messages",
-                     "the chat template of this model does not show the calls in tool_calls, and it is not known how the model writes "
-                     "them; send each of "
-                     "these messages with the call in its content, as the model wrote it");
-  if (chat.tools != nullptr) {
+    error = bad_field("messages",
+                      "the chat template of this model does not show the calls in tool_calls, and it is not known how the model writes "
+                      "them; send each of these messages with the call in its content, as the model wrote it");
+  if (!error && chat.tools != nullptr) {
     ChatFields bare = chat;
     bare.tools = nullptr;
-    if (same(bare, messages)) return bad_field("tools", "the chat template of this model does not show these tools");
+    if (same(bare, messages)) error = bad_field("tools", "the chat template of this model does not show these tools");
   }
+  if (error && !chat.looks) return error;
+  if (error) warnings.push_back("the API refuses this: " + error->message);
   const std::string& reasoning = served.chat_template->needs().reasoning_key;
   for (const std::string member : kForTemplate) {
     // Reasoning is given to the template under the name that it reads.
@@ -219,6 +222,17 @@ ChatFields read_chat_fields(Fields& fields, std::vector<std::string>& warnings) 
 
 MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector<std::int32_t>& tokens, std::vector<std::string>& warnings,
                        text::AnswerStart* start) {
+  std::vector<text::TextPart> parts;
+  if (MaybeError error = render_parts(chat, served, parts, warnings)) return error;
+  if (MaybeError error = check_length(served, text::plain_text(parts))) return error;
+  if (start != nullptr && served.format != nullptr) *start = text::answer_start(*served.format, parts);
+  tokens = served.tokenizer->encode(parts, false);  // the template writes BOS itself
+  if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");
+  return std::nullopt;
+}
+
+MaybeError render_parts(const ChatFields& chat, const Served& served, std::vector<text::TextPart>& out,
+                        std::vector<std::string>& warnings) {
   if (MaybeError error = check_template(chat, served)) return error;
   const text::TemplateNeeds& needs = served.chat_template->needs();
   json::array given = with_system(*chat.messages, needs.developer);
@@ -231,15 +245,12 @@ MaybeError render_chat(const ChatFields& chat, const Served& served, std::vector
   auto messages = text::normalise_messages(given, needs);
   if (!messages.ok()) return bad_field("messages", messages.status().text);
   auto parts = served.chat_template->render(template_context(chat, served, *messages));
-  if (!parts.ok()) return bad_field("messages", "the model's chat template refused the messages: " + parts.status().text);
+  if (!parts.ok()) return bad_field("messages", std::string{kTemplateRefused} + parts.status().text);
   const std::string shown = text::plain_text(*parts);
   if (MaybeError error = check_shown(chat, served, *messages, shown, warnings)) return error;
   if (!hidden.empty()) parts = text::show_calls(hidden, *parts);
   if (!parts.ok()) return bad_field("messages", parts.status().text);
-  if (MaybeError error = check_length(served, text::plain_text(*parts))) return error;
-  if (start != nullptr && served.format != nullptr) *start = text::answer_start(*served.format, *parts);
-  tokens = served.tokenizer->encode(*parts, false);  // the template writes BOS itself
-  if (tokens.empty()) return bad_field("messages", "the chat template made an empty prompt");
+  out = std::move(*parts);
   return std::nullopt;
 }
 
