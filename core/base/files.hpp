@@ -16,8 +16,6 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 Status find_path(const std::filesystem::path& path);
 
 // Where the running program lies (for finding lib/mekik and share/mekik relative to it).
-// Whether something is there: Code::invalid when not, Code::io when it may not be looked at. The text does not repeat the path.
-Status find_path(const std::filesystem::path& path);
 std::filesystem::path program_path();
 
 // <prefix>/lib/mekik and <prefix>/share/mekik of the running program; in a build tree the same layout.

@@ -10,7 +10,8 @@
 namespace mekik::engine {
 namespace {
 
-constexpr std::uint32_t kStateTokens = 32768;  // over so many tokens of prompts the slots for kept states are spread
+constexpr std::uint64_t kFlushNs = 5'000'000'000;  // at the end, for what is on its way to the cache's slower tier
+constexpr std::uint32_t kStateTokens = 32768;      // over so many tokens of prompts the slots for kept states are spread
 constexpr std::size_t kMaxStops = 64, kMaxStopBytes = 4096, kMaxStopTokens = 4096;
 
 std::uint64_t random_seed() {
@@ -26,7 +27,12 @@ Loop::Loop(Runtime runtime)
       speculation_{runtime_, telemetry_},
       vocab_{vocab_view(runtime_.tokenizer, runtime_.vocab)},
       slots_{runtime_.slots ? runtime_.limits.n_slots : 0},
-      prefixes_{runtime_} {
+      prefixes_{runtime_},
+      tier_{runtime_,
+            prefixes_,
+            telemetry_,
+            {[this](std::uint64_t ticket) { return wait_for(ticket); }, [this](std::uint32_t group) { return take_block(group); },
+             [this] { return take_slot(); }, [this] { wake(); }}} {
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) pools_.emplace_back(runtime_.limits.n_blocks[g]);
   if (runtime_.slots) {
     const std::uint32_t kept = slots_.size() - std::min(slots_.size(), runtime_.limits.max_seqs);
@@ -42,6 +48,7 @@ Loop::~Loop() {
   admit();
   for (auto& s : sequences_) finish(*s, Finish::cancelled);
   sweep();
+  tier_.flush(kFlushNs);
 }
 
 // Tokens that one sequence could store alone. A windowed group needs the window, the block being filled and a border.
@@ -127,6 +134,7 @@ Result<RequestId> Loop::submit(Request request, OnEvent on_event) {
   active->seed = r.seed ? *r.seed : random_seed();
   active->arrival_ns = now();
   active->open_answers = r.n;
+  const TierPrefix known = tier_.look(r);
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (std::uint32_t i = 0; i < r.n; ++i) {
     auto s = std::make_unique<Sequence>();
@@ -140,6 +148,7 @@ Result<RequestId> Loop::submit(Request request, OnEvent on_event) {
     s->index = i;
     s->state = i == 0 ? SequenceState::waiting : SequenceState::following;
     s->tokens = r.prompt;
+    if (i == 0) s->tier = known;
     s->prompt_tokens = static_cast<std::uint32_t>(r.prompt.size());
     s->text = AnswerText{runtime_.tokenizer, r.stop, r.show_special};
     sequences.push_back(std::move(s));

@@ -26,9 +26,10 @@ Loop::Turn Loop::step() {
   admit();
   end_overdue();
   sweep();
+  const bool tier_works = tier_.turn(sequences_.empty(), now());
   if (sequences_.empty()) {
     publish(true);
-    return Turn::idle;
+    return tier_works ? Turn::blocked : Turn::idle;
   }
   busy_ = true;
   const auto parts = check_plan(ask_scheduler());
@@ -59,6 +60,7 @@ Loop::Turn Loop::step() {
 void Loop::admit() {
   std::vector<RequestId> cancels;
   bool all = false;
+  const std::size_t before = sequences_.size();
   {
     const std::lock_guard lock{mutex_};
     for (auto& [request, sequences] : inbox_) {
@@ -73,6 +75,7 @@ void Loop::admit() {
     all = std::exchange(cancel_all_, false);
     woken_ = false;
   }
+  for (std::size_t i = before; i < sequences_.size(); ++i) tier_.fetch(*sequences_[i], now());
   if (cancels.empty() && !all && !lost_) return;
   for (auto& s : sequences_) {
     if (s->state == SequenceState::done) continue;
@@ -102,6 +105,7 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
     v.arrival_ns = s->request->arrival_ns;
     v.deadline_ns = s->request->request.deadline_ns;
     v.priority = s->request->request.priority;
+    v.waiting_fetch = s->state == SequenceState::waiting && tier_.fetching(s->id) ? 1 : 0;
     v.running = s->state == SequenceState::running ? 1 : 0;
     v.prompt_left = s->generated() > 0 && s->left() == 1 ? 0 : s->left();
     v.cached = s->computed;
@@ -144,7 +148,8 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
   bool broken = false;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const auto& choice = plan[i];
-    if (choice.seq >= view_.size() || seen[choice.seq] || choice.action < MEKIK_RUN || choice.action > MEKIK_REFUSE) {
+    if (choice.seq >= view_.size() || seen[choice.seq] || choice.action < MEKIK_RUN || choice.action > MEKIK_REFUSE ||
+        (choice.action == MEKIK_RUN && view_[choice.seq].waiting_fetch != 0)) {
       broken = true;
       continue;
     }
@@ -227,8 +232,7 @@ bool Loop::copy_rows(Sequence& s, const PrefixIndex::Match& next) {
   std::vector<Lease> own(pools_.size());
   std::vector<mekik_move> moves;
   for (std::uint32_t g = 0; g < pools_.size(); ++g) {
-    while (pools_[g].free() == 0 && evict(g)) {}
-    own[g] = pools_[g].take();
+    own[g] = take_block(g);
     if (!own[g]) return false;
     if (next.blocks[g]) moves.push_back({MEKIK_WHAT_ROWS, g, next.blocks[g].id(), own[g].id(), 0, 0, next.rows, 0});
   }
@@ -252,6 +256,11 @@ std::uint32_t Loop::take_blocks(Sequence& s, std::uint32_t tokens) {
   for (std::uint32_t g = 0; g < pools_.size(); ++g)
     while (s.blocks[g].size() < blocks_for(s.computed + tokens)) s.blocks[g].push_back(pools_[g].take());
   return tokens;
+}
+
+Lease Loop::take_block(std::uint32_t group) {
+  while (pools_[group].free() == 0 && evict(group)) {}
+  return pools_[group].take();
 }
 
 bool Loop::evict(std::uint32_t group) { return prefixes_.evict(group, pools_); }

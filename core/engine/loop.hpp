@@ -14,6 +14,7 @@
 #include "engine/sequence.hpp"
 #include "engine/speculate.hpp"
 #include "engine/telemetry.hpp"
+#include "engine/tier.hpp"
 
 namespace mekik::engine {
 
@@ -22,7 +23,7 @@ inline constexpr std::uint32_t kMaxAnswers = 128;
 
 class Loop {
  public:
-  enum class Turn { idle, blocked, ran };  // nothing to do; requests, but none could run; one step ran
+  enum class Turn { idle, blocked, ran };  // nothing to do; something, but no step could run; one step ran
 
   explicit Loop(Runtime runtime);
   ~Loop();  // cancels what is left, with events
@@ -65,6 +66,7 @@ class Loop {
   void publish(bool at_once);
   // states.cpp
   Lease take_slot();
+  Lease take_block(std::uint32_t group);
   bool spare_slot() const;
   int worth(const Sequence& s, std::uint32_t tokens) const;
   bool take_slots(Sequence& s, std::uint32_t tokens);
@@ -108,6 +110,7 @@ class Loop {
   std::vector<Pool> pools_;  // per group; before everything that holds leases
   Pool slots_;
   PrefixIndex prefixes_;
+  Tier tier_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // in order of arrival
   Batch batch_;

@@ -66,6 +66,8 @@ struct Model::Impl {
   mekik_plan backend_plan{};
   MemoryPlan plan;
   bool cache_keeps = false;  // what no sequence holds
+  bool cache_tier = false;   // and beyond the device's memory
+  std::string fingerprint;   // for that: of weights and program
   bool loaded = false;
 
   const mekik_backend& backend() const { return component.table<mekik_backend>(); }
@@ -192,6 +194,7 @@ Status Model::Impl::check_components(plugin::Registry& registry) {
   // Asked about something that nobody needs room for, it says whether it would keep it.
   const mekik_node node{};
   std::uint32_t chosen = 0;
+  cache_tier = has_tier(*(*cache).operator->(), cache->get());
   cache_keeps = (*cache)->victims(cache->get(), &node, 1, sizeof node, 0, &chosen) == 0;
   return {};
 }
@@ -353,6 +356,10 @@ Status Model::load() {
       m.prepared->keep(of, std::chrono::steady_clock::now() - start);
     }
   }
+  if (m.cache_tier) {
+    MEKIK_TRY(print, weights::content_key(*m.file, m.program));
+    m.fingerprint.assign(print.begin(), print.end());
+  }
   m.store.reset();
   m.file.reset();
   m.loaded = true;
@@ -376,6 +383,7 @@ const std::vector<std::string>& Model::notes() const { return impl_->notes; }
 std::uint32_t Model::vocab() const { return static_cast<std::uint32_t>(impl_->program.vocab); }
 std::uint32_t Model::context() const { return impl_->plan.context; }
 void Model::make_resident(const std::atomic<bool>& stop) const { plugin::make_resident(impl_->component.host, stop); }
+const std::string& Model::fingerprint() const { return impl_->fingerprint; }
 const mekik_backend& Model::backend() const { return impl_->backend(); }
 mekik_exec* Model::exec() const { return impl_->exec; }
 const mekik_plan& Model::backend_plan() const { return impl_->backend_plan; }

@@ -31,8 +31,9 @@ class Model {
   const config::Pipeline& pipeline() const;
   const std::string& name() const;
   const MemoryPlan& plan() const;
-  const program::Program& program() const;                // lowered
-  program::Task task() const;                             // never automatic
+  const std::string& fingerprint() const;   // of all that decides what is computed, once loaded; empty: the cache keeps nothing elsewhere
+  const program::Program& program() const;  // lowered
+  program::Task task() const;               // never automatic
   const std::vector<std::int32_t>& score_tokens() const;  // for no and yes; empty: the program's output is the score
   const Scoring& scoring() const;                         // of task score, if
   const Status& scoring_status() const;                   // does not say why there is none

@@ -212,7 +212,11 @@ void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> 
   event.text = std::move(text) + s.text.finish();
   event.finish = why;
   event.error = std::move(error);
-  if (s.state == SequenceState::running && why != Finish::error) prefixes_.insert_tail(s, now());
+  if (s.state == SequenceState::running && why != Finish::error) {
+    prefixes_.insert_tail(s, now());
+    tier_.offer(s);
+  }
+  tier_.forget(s.id);
   s.state = SequenceState::done;
   s.drop_state();
   --s.request->open_answers;

@@ -62,9 +62,35 @@ PrefixIndex::Key PrefixIndex::state_key(const Key& parent, std::span<const std::
   return sha256(bytes);
 }
 
+PrefixIndex::Key PrefixIndex::note_key(const Key& parent) {
+  std::vector<std::uint8_t> bytes(parent.begin(), parent.end());
+  bytes.push_back('n');
+  return sha256(bytes);
+}
+
+PrefixIndex::Node* PrefixIndex::node(const Key& key) {
+  const auto at = nodes_.find(key);
+  return at == nodes_.end() ? nullptr : &at->second;
+}
+
+PrefixIndex::Node* PrefixIndex::place(const Key& parent, std::span<const std::int32_t> tokens, std::vector<Lease> blocks,
+                                      std::uint64_t now_ns) {
+  Node* node = add(key(parent, tokens), parent, tokens, now_ns);
+  for (std::size_t g = 0; g < node->blocks.size(); ++g)
+    if (!node->blocks[g] && blocks[g]) node->blocks[g] = Kept{std::move(blocks[g])};
+  return node;
+}
+
+bool PrefixIndex::place_state(const Key& root, const Key& parent, std::span<const std::int32_t> tokens, Lease slot, std::uint64_t now_ns) {
+  Node* node = node_of(root, parent, tokens, now_ns);
+  if (node == nullptr) return false;
+  place_state(*node, static_cast<std::uint32_t>((tokens.size() - 1) % runtime_.limits.block_tokens + 1), std::move(slot), now_ns);
+  return true;
+}
+
 // A tenant sees only what the tenant itself has put in.
-PrefixIndex::Key PrefixIndex::root_of(const Sequence& s) const {
-  const auto tenant = s.request->request.tenant;
+PrefixIndex::Key PrefixIndex::root_of(const Request& request) const {
+  const auto tenant = request.tenant;
   if (tenant == 0) return root_;
   const std::array<std::int32_t, 2> halves{static_cast<std::int32_t>(tenant), static_cast<std::int32_t>(tenant >> 32)};
   return key(root_, halves);
@@ -136,7 +162,7 @@ PrefixIndex::Match PrefixIndex::match(Sequence& s, const Sequences& running, std
   const std::uint32_t block = runtime_.limits.block_tokens;
   const std::size_t last = s.tokens.size() - 1;
   std::vector<Node*> path;
-  std::vector<Key> keys{root_of(s)};
+  std::vector<Key> keys{root_of(s.request->request)};
   while (path.size() < last / block) {
     const Key next = key(keys.back(), std::span{s.tokens}.subspan(path.size() * block, block));
     const auto found = nodes_.find(next);
@@ -200,34 +226,37 @@ PrefixIndex::Miss PrefixIndex::why(const Sequence& s, std::span<const Key> keys,
   return known == 0 ? Miss::new_prompt : Miss::diverged;
 }
 
-// The node of the sequence's first n tokens, of which those of whole blocks are before it. nullptr: what is before it has been dropped, so
-// that it could not be found.
-PrefixIndex::Node* PrefixIndex::node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns) {
-  const std::uint32_t block = runtime_.limits.block_tokens, before = (n - 1) / block;
-  Key parent = s.prefix_key;
+// The node at the end of `all` tokens, of which those of whole blocks are before it and end in `parent`. nullptr: what is before it has
+// been dropped, so that it could not be found.
+PrefixIndex::Node* PrefixIndex::node_of(const Key& root, const Key& parent, std::span<const std::int32_t> all, std::uint64_t now_ns) {
+  const std::size_t block = runtime_.limits.block_tokens, before = (all.size() - 1) / block;
+  Key up = parent;
   if (runtime_.groups.empty()) {  // nodes without blocks cost little, and are made when they lead somewhere
-    parent = root_of(s);
-    for (std::uint32_t b = 0; b < before; ++b) {
-      const auto tokens = std::span{s.tokens}.subspan(std::size_t{b} * block, block);
-      const Key next = key(parent, tokens);
-      add(next, parent, tokens, now_ns);
-      parent = next;
+    up = root;
+    for (std::size_t b = 0; b < before; ++b) {
+      const Key next = key(up, all.subspan(b * block, block));
+      add(next, up, all.subspan(b * block, block), now_ns);
+      up = next;
     }
-  } else if (before > 0 && nodes_.count(parent) == 0) {
+  } else if (before > 0 && nodes_.count(up) == 0) {
     return nullptr;
   }
-  const auto tokens = std::span{s.tokens}.subspan(std::size_t{before} * block, n - before * block);
-  for (auto [at, end] = children_.equal_range(parent); at != end; ++at) {
+  const auto tokens = all.subspan(before * block);
+  for (auto [at, end] = children_.equal_range(up); at != end; ++at) {
     Node& other = nodes_.at(at->second);
     if (same_tokens(tokens, other.tokens) == tokens.size()) return &other;
   }
-  return add(key(parent, tokens), parent, tokens, now_ns);
+  return add(key(up, tokens), up, tokens, now_ns);
+}
+
+PrefixIndex::Node* PrefixIndex::node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns) {
+  return node_of(root_of(s.request->request), s.prefix_key, std::span{s.tokens}.first(n), now_ns);
 }
 
 void PrefixIndex::insert(Sequence& s, std::uint64_t now_ns) {
   if (!on_) return;
   const std::uint32_t block = runtime_.limits.block_tokens;
-  if (s.keyed_blocks == 0) s.prefix_key = root_of(s);
+  if (s.keyed_blocks == 0) s.prefix_key = root_of(s.request->request);
   while ((s.keyed_blocks + 1) * block <= s.computed) {
     const std::uint32_t begin = s.keyed_blocks * block;
     const bool leads = !s.checkpoints.empty() && s.checkpoints.front().tokens <= begin + block;
@@ -246,12 +275,12 @@ void PrefixIndex::insert_tail(Sequence& s, std::uint64_t now_ns) {
   if (s.computed == s.keyed_blocks * runtime_.limits.block_tokens) {
     const auto at = nodes_.find(s.prefix_key);
     Node* node = at != nodes_.end() ? &at->second : runtime_.groups.empty() ? node_of(s, s.computed, now_ns) : nullptr;
-    if (stateful && node != nullptr) add_state(*node, runtime_.limits.block_tokens, s.slot.share(), now_ns);
+    if (stateful && node != nullptr) place_state(*node, runtime_.limits.block_tokens, s.slot.share(), now_ns);
     return;
   }
   Node* node = node_of(s, s.computed, now_ns);
   keep(s, node, now_ns);
-  if (stateful && node != nullptr) add_state(*node, s.computed - s.keyed_blocks * runtime_.limits.block_tokens, s.slot.share(), now_ns);
+  if (stateful && node != nullptr) place_state(*node, s.computed - s.keyed_blocks * runtime_.limits.block_tokens, s.slot.share(), now_ns);
 }
 
 // Gives the node, which is that behind the sequence's last one, what it lacks of the sequence's block, and the checkpoints in there. They
@@ -263,11 +292,11 @@ void PrefixIndex::keep(Sequence& s, Node* node, std::uint64_t now_ns) {
     if (const Lease& own = s.blocks[g][s.keyed_blocks]; !node->blocks[g] && own) node->blocks[g] = Kept{own.share()};
   std::size_t n = 0;
   for (; n < s.checkpoints.size() && s.checkpoints[n].tokens <= std::min(begin + block, s.computed); ++n)
-    if (node != nullptr) add_state(*node, s.checkpoints[n].tokens - begin, std::move(s.checkpoints[n].slot), now_ns);
+    if (node != nullptr) place_state(*node, s.checkpoints[n].tokens - begin, std::move(s.checkpoints[n].slot), now_ns);
   s.checkpoints.erase(s.checkpoints.begin(), s.checkpoints.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
-void PrefixIndex::add_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns) {
+void PrefixIndex::place_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns) {
   const auto at = std::find_if(node.states.begin(), node.states.end(), [&](const State& s) { return s.tokens >= tokens; });
   if (at != node.states.end() && at->tokens == tokens) at->last_use_ns = std::max(at->last_use_ns, now_ns);  // it has the same bits
   else node.states.insert(at, State{tokens, Kept{std::move(slot)}, now_ns, 0});

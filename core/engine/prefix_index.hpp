@@ -23,6 +23,23 @@ namespace mekik::engine {
 // those that lead to a state. [engine thread]
 class PrefixIndex {
  public:
+  using Key = std::array<std::uint8_t, 32>;
+  struct State {
+    std::uint32_t tokens = 0;  // of the node, after which it is
+    Kept slot;
+    std::uint64_t last_use_ns = 0;
+    std::uint32_t uses = 0;
+    bool offered = false;  // to the slower tier
+  };
+  struct Node {
+    Key parent{};
+    std::vector<std::int32_t> tokens;
+    std::vector<Kept> blocks;   // per group
+    std::vector<State> states;  // ascending
+    std::uint64_t last_use_ns = 0;
+    std::uint32_t children = 0, uses = 0;
+    bool offered = false;
+  };
   // Off (nothing is ever kept or found) without a cache and where sequences come in one step.
   explicit PrefixIndex(const Runtime& runtime);
   bool on() const { return on_; }
@@ -55,28 +72,25 @@ class PrefixIndex {
   void forget_state(std::int32_t slot);
   // What computing a token takes, by which victims may be chosen.
   void set_token_ns(std::uint64_t ns) { token_ns_ = ns; }
+  std::uint64_t token_ns() const { return token_ns_; }  // 0: not known yet
   void clear();
+  // Names of what is kept: of the beginning of a request's tokens, of the block behind another, of the state after `tokens` of such a
+  // block, of the note which block a sequence went on with. [any]
+  Key root_of(const Request& request) const;
+  static Key key(const Key& parent, std::span<const std::int32_t> tokens);
+  static Key state_key(const Key& parent, std::span<const std::int32_t> tokens);
+  static Key note_key(const Key& parent);
+  Node* node(const Key& key);  // nullptr: there is none
+  // What the slower tier had: a block behind `parent`, which is a node or a root; a state after `tokens`, of which whole blocks end in
+  // `parent`. What is there already stays.
+  Node* place(const Key& parent, std::span<const std::int32_t> tokens, std::vector<Lease> blocks, std::uint64_t now_ns);
+  bool place_state(const Key& root, const Key& parent, std::span<const std::int32_t> tokens, Lease slot, std::uint64_t now_ns);
   std::size_t size() const { return nodes_.size(); }
   Status check() const;  // every node counts its children
   // Adds the references that nodes hold: counts[group][block], slots[slot].
   void count(std::vector<std::vector<std::uint32_t>>& counts, std::vector<std::uint32_t>& slots) const;
 
  private:
-  using Key = std::array<std::uint8_t, 32>;
-  struct State {
-    std::uint32_t tokens = 0;  // of the node, after which it is
-    Kept slot;
-    std::uint64_t last_use_ns = 0;
-    std::uint32_t uses = 0;
-  };
-  struct Node {
-    Key parent{};
-    std::vector<std::int32_t> tokens;
-    std::vector<Kept> blocks;   // per group
-    std::vector<State> states;  // ascending
-    std::uint64_t last_use_ns = 0;
-    std::uint32_t children = 0, uses = 0;
-  };
   using Nodes = std::map<Key, Node>;
   struct Found {
     std::uint32_t rows = 0, seen = 0;
@@ -84,16 +98,14 @@ class PrefixIndex {
     const Sequence* sequence = nullptr;
     std::size_t state = 0;  // index of the node's, or of the sequence's checkpoint
   };
-  Key root_of(const Sequence& s) const;
-  static Key key(const Key& parent, std::span<const std::int32_t> tokens);
-  static Key state_key(const Key& parent, std::span<const std::int32_t> tokens);
   template <class Has>
   bool usable(std::span<Node* const> path, std::uint64_t length, Has&& has) const;
   Found find(std::span<Node* const> path, const Key& parent, std::span<const std::int32_t> next, const Sequences& running);
   Miss why(const Sequence& s, std::span<const Key> keys, std::uint32_t known, std::uint32_t seen) const;
+  Node* node_of(const Key& root, const Key& parent, std::span<const std::int32_t> all, std::uint64_t now_ns);
   Node* node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns);
+  void place_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns);
   Node* add(const Key& key, const Key& parent, std::span<const std::int32_t> tokens, std::uint64_t now_ns);
-  void add_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns);
   void keep(Sequence& s, Node* node, std::uint64_t now_ns);
   void touch(const Key& key, std::uint64_t& last_use_ns, std::uint32_t& uses, std::uint64_t now_ns) const;
   // prefix_victims.cpp

@@ -41,4 +41,14 @@ mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab) {
   return out;
 }
 
+// A value without bytes is none, and a cache without a slower tier says that it has none.
+bool has_tier(const mekik_cache_policy& table, mekik_cache* cache) {
+  if (table.has == nullptr || table.store == nullptr || table.fetch == nullptr || table.cancel == nullptr) return false;
+  const mekik_key key{};
+  const auto code = table.store(
+      cache, &key, nullptr, 0, [](void*, mekik_status) {}, nullptr);
+  plugin::take_failure();
+  return code != MEKIK_E_UNSUPPORTED;
+}
+
 }  // namespace mekik::engine

@@ -55,6 +55,9 @@ Result<std::vector<sample::Link>> sampler_links(plugin::Registry& registry, cons
 // The ABI's view of a tokenizer; the tokenizer (may be null: pieces are empty, no flags) must outlive it.
 mekik_vocab vocab_view(const text::Tokenizer* tokenizer, std::uint32_t vocab);
 
+// Whether the cache keeps anything beyond the backend's memory.
+bool has_tier(const mekik_cache_policy& table, mekik_cache* cache);
+
 struct Runtime {
   std::string model_name;
   // The model. All of it outlives the loop.
@@ -80,6 +83,7 @@ struct Runtime {
   std::string drafter_name;
   std::uint32_t max_drafts = 0;  // of a sequence in a step; limits.max_rows has more than limits.max_seqs for them
   bool adaptive_drafts = true;
+  bool tier = false;                                // the cache has a slower tier
   std::vector<Instance<mekik_sink_api, mekik_sink>> sinks;
   // The process.
   metrics::Metrics* metrics = nullptr;

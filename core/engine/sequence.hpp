@@ -35,6 +35,14 @@ enum class SequenceState {
   done,       // has its finish; removed at the end of the step
 };
 
+// What a slower tier has of a prompt, as it said when the request came.
+struct TierPrefix {
+  std::uint32_t blocks = 0;  // whole ones in front
+  std::int32_t note = -1;    // behind so many blocks there is a note how a sequence went on; -1: nowhere
+  std::uint32_t state = 0;   // behind so many blocks there is a recurrent state; 0: nowhere
+  std::uint64_t expected_ns = 0;
+};
+
 // A state that was kept on the way: a sequence that has the same tokens up to there can go on from it.
 struct Checkpoint {
   std::uint32_t tokens = 0;  // after so many; more than the sequence has computed: it is made by the step in progress
@@ -49,11 +57,12 @@ struct Sequence {
   SequenceState state = SequenceState::waiting;
   std::vector<std::int32_t> tokens;  // prompt, then what was made
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t computed = 0;                 // tokens whose state is stored; the rest is to be computed
-  std::vector<std::vector<Lease>> blocks;     // per group; an empty lease: behind the group's window
-  Lease slot;                                 // of the state after `computed` tokens; empty: none yet
-  Lease next_slot;                            // during a step: where the state goes, when it may not go to `slot`
-  std::vector<Checkpoint> checkpoints;        // ascending; behind the full blocks that the prefix index knows
+  std::uint32_t computed = 0;              // tokens whose state is stored; the rest is to be computed
+  std::vector<std::vector<Lease>> blocks;  // per group; an empty lease: behind the group's window
+  Lease slot;                              // of the state after `computed` tokens; empty: none yet
+  Lease next_slot;                         // during a step: where the state goes, when it may not go to `slot`
+  std::vector<Checkpoint> checkpoints;     // ascending; behind the full blocks that the prefix index knows
+  TierPrefix tier;
   std::uint32_t branch = 0;                   // where others that began the same went another way; 0: nowhere
   std::uint32_t keyed_blocks = 0;             // full blocks that the prefix index knows
   std::array<std::uint8_t, 32> prefix_key{};  // of the last of them

@@ -29,7 +29,7 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   r.whole = program::needs_whole_sequences(model.program());
   r.token_types = program::reads_input(model.program(), "token_types");
   r.tokenizer = model.tokenizer();
-  r.extra_key = model.program().position_key;
+  r.extra_key = model.program().position_key + model.fingerprint();
   r.metrics = &metrics;
   r.clock = options.clock != nullptr ? options.clock : &steady_clock();
   r.max_queue = options.max_queue;
@@ -52,6 +52,7 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
     r.max_drafts = pipeline.max_drafts;
     r.adaptive_drafts = pipeline.adaptive_drafts;
   }
+  r.tier = has_tier(*r.cache.operator->(), r.cache.get());
   for (const auto& use : pipeline.sinks) {
     auto sink = make_instance<mekik_sink_api, mekik_sink>(registry, use);
     if (!sink) return sink.status();

@@ -41,6 +41,9 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   drafts_ = make(metrics::kDrafts);
   draft_tokens_ = make(metrics::kDraftTokens);
   accepted_tokens_ = make(metrics::kAcceptedTokens);
+  tier_written_ = make(metrics::kTierWritten);
+  tier_read_ = make(metrics::kTierRead);
+  tier_failures_ = make(metrics::kTierFailures);
   steps_ = make(metrics::kSteps);
   stalls_ = make(metrics::kWatchdogStalls);
   ttft_ = make(metrics::kTtft);
@@ -88,6 +91,9 @@ void Telemetry::looked_up(const Sequence& sequence, PrefixIndex::Miss miss) {
                           std::to_string(sequence.tokens.size()) + " tokens were known (" + miss_name(miss) + "); the next one is " +
                           std::to_string(sequence.tokens[sequence.computed]));
 }
+void Telemetry::stored(std::uint64_t bytes) { record(tier_written_, static_cast<double>(bytes)); }
+void Telemetry::fetched(std::uint64_t bytes) { record(tier_read_, static_cast<double>(bytes)); }
+void Telemetry::tier_failed() { record(tier_failures_, 1); }
 void Telemetry::step(std::uint64_t step_ns) {
   record(steps_, 1);
   record(step_time_, seconds(step_ns));

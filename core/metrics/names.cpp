@@ -31,6 +31,13 @@ const Definition kCacheMisses{"mekik_cache_miss_total",
                               "(others went on otherwise), evicted "
                               "(it had been known), state (known, but no recurrent state was kept there).",
                               {}};
+const Definition kTierWritten{"mekik_cache_tier_written_bytes_total", MEKIK_SAMPLE_COUNTER, "Bytes given to the cache's slower tier.", {}};
+const Definition kTierRead{
+    "mekik_cache_tier_read_bytes_total", MEKIK_SAMPLE_COUNTER, "Bytes that came back from the cache's slower tier.", {}};
+const Definition kTierFailures{"mekik_cache_tier_failures_total",
+                               MEKIK_SAMPLE_COUNTER,
+                               "Values that the slower tier could not store, could not give back, or gave back too late or damaged.",
+                               {}};
 const Definition kPreemptions{
     "mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};

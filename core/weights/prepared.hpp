@@ -34,6 +34,10 @@ struct Packer {
 // the packer. Code::unsupported: the loader does not say which files it reads.
 Result<PreparedKey> prepared_key(const ModelFile& file, const Store& store, const program::Program& program, const Packer& packer);
 
+// SHA-256 of all that decides what a model computes: the bytes of its files (by XXH3 of 128 bits), and the program. It reads all of the
+// files; good on any machine.
+Result<PreparedKey> content_key(const ModelFile& file, const program::Program& program);
+
 // Where prepared files lie unless the pipeline says: $XDG_CACHE_HOME/mekik, or ~/.cache/mekik. Empty: there is no home.
 std::filesystem::path prepared_folder();
 // The file's name for a model and a packer: what is packed again under another key replaces the old file.

@@ -2,7 +2,11 @@
 #include <openssl/sha.h>
 #include <sys/stat.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <type_traits>
 
@@ -87,7 +91,45 @@ Status add_file(Words& words, const std::string& path) {
   return {};
 }
 
+Status add_content(Words& words, const std::string& path) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state{XXH3_createState(), &XXH3_freeState};
+  std::ifstream in{path, std::ios::binary};
+  std::vector<char> piece(std::size_t{4} << 20);
+  if (state == nullptr || XXH3_128bits_reset(state.get()) == XXH_ERROR)
+    return fail(Code::no_memory, "there is no memory to look at " + path);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0)
+    XXH3_128bits_update(state.get(), piece.data(), static_cast<std::size_t>(in.gcount()));
+  if (!in.eof()) return fail(Code::io, path + ": cannot be read");
+  XXH128_canonical_t hash;
+  XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state.get()));
+  words.add(hash);
+  return {};
+}
+
 }  // namespace
+
+Result<PreparedKey> content_key(const ModelFile& file, const program::Program& program) {
+  MEKIK_TRY(files, file.files());
+  if (files.empty()) return unsupported("the loader does not say which files it reads");
+  Words words;
+  for (const std::string& path : files) MEKIK_CHECK_OK(add_content(words, path));
+  words.add(program.weights);
+  for (const program::Tensor& tensor : program.tensors) {
+    words.add(tensor.role);
+    words.add(tensor.shape);
+    words.add(tensor.scheme);
+    words.add(tensor.group);
+    words.add(tensor.weight);
+  }
+  for (const program::Op& op : program.ops) {
+    words.add(op.code);
+    words.add(op.in);
+    words.add(op.out);
+    words.add(op.ints);
+    words.add(op.reals);
+  }
+  return words.digest();
+}
 
 Result<PreparedKey> prepared_key(const ModelFile& file, const Store& store, const program::Program& program, const Packer& packer) {
   MEKIK_TRY(files, file.files());

@@ -25,6 +25,7 @@ threads = 2
 use = "{cache}"
 block_tokens = {block_tokens}
 memory = "{memory}"
+{cache_keys}
 [scheduler]
 use = "continuous"
 max_batch_tokens = {max_batch_tokens}
@@ -36,7 +37,7 @@ use = "prometheus"
 listen = {listen}
 """
 DEFAULTS = dict(model=MODEL, name=NAME, cache="none", memory="64MiB", block_tokens=32, max_batch_tokens=256, max_sequences=32,
-                listen='["tcp://127.0.0.1:0"]', samplers='[[sampler]]\nuse = "standard"')
+                listen='["tcp://127.0.0.1:0"]', samplers='[[sampler]]\nuse = "standard"', cache_keys="")
 FORCE = '[[sampler]]\nuse = "standard"\n[[sampler]]\nuse = "force"'
 
 

@@ -119,6 +119,8 @@ struct Setup {
   std::string drafter_name, drafter_options;
   std::uint32_t max_drafts = 4;  // max_rows should be more than max_seqs for them
   bool adaptive_drafts = false;
+  const mekik_cache_policy* own_cache = nullptr;  // instead; `own_cache_state` is its instance
+  mekik_cache* own_cache_state = nullptr;
   const text::Tokenizer* tokenizer = nullptr;
 };
 
@@ -157,8 +159,9 @@ class Bench {
     r.backend = &FakeBackend::table();
     r.exec = backend.exec();
     r.plan.struct_size = sizeof r.plan;
-    for (auto& bytes : r.plan.block_bytes) bytes = 1;
-    r.plan.slot_bytes = r.plan.slot_every = 1;
+    for (auto& bytes : r.plan.block_bytes) bytes = backend.block_bytes();
+    r.plan.slot_bytes = FakeBackend::slot_bytes();
+    r.plan.slot_every = 1;
     r.plan.uses = MEKIK_USE_STATE_OUT;
     r.limits = limits_of(setup);
     r.vocab = r.row_size = setup.vocab;
@@ -188,6 +191,10 @@ class Bench {
     r.drafter_name = setup.drafter_name.empty() ? "own" : setup.drafter_name;
     r.max_drafts = setup.max_drafts;
     r.adaptive_drafts = setup.adaptive_drafts;
+    if (setup.own_cache != nullptr) {
+      r.cache = {setup.own_cache, setup.own_cache_state};
+      r.tier = engine::has_tier(*setup.own_cache, setup.own_cache_state);
+    }
     r.metrics = &metrics;
     r.clock = &clock;
     r.max_queue = setup.max_queue;
@@ -280,6 +287,7 @@ inline std::vector<Answer> alone(const engine::Request& request, const Setup& li
   roomy.keeping_cache = roomy.forgetting_cache = false;
   roomy.drafter = nullptr;
   roomy.drafter_name.clear();
+  roomy.own_cache = nullptr;
   Bench bench{roomy};
   const auto id = bench.submit(request);
   if (!id) throw std::runtime_error{id.status().text};

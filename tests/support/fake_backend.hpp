@@ -31,6 +31,8 @@ class FakeBackend {
       store_.emplace_back(std::size_t{limits.n_blocks[g]} * limits.block_tokens, Row{-1, -1});
   }
   mekik_exec* exec() { return reinterpret_cast<mekik_exec*>(this); }
+  std::uint64_t block_bytes() const { return limits_.block_tokens * sizeof(Row); }
+  static std::uint64_t slot_bytes() { return sizeof(std::uint64_t); }
   static const mekik_backend& table() {
     static const mekik_backend backend = [] {
       mekik_backend b{};
@@ -38,6 +40,20 @@ class FakeBackend {
       b.submit = [](mekik_exec* e, const mekik_batch* batch, std::uint64_t* ticket) { return self(e).submit(*batch, ticket); };
       b.move = [](mekik_exec* e, const mekik_move* m, std::uint32_t n, std::uint32_t, std::uint64_t* ticket) {
         return self(e).move({m, n}, ticket);
+      };
+      b.state_read = [](mekik_exec* e, std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes,
+                        std::uint64_t* ticket) {
+        const auto place = self(e).place(what, group, id, bytes);
+        std::memcpy(to, place.data(), place.size());
+        *ticket = ++self(e).ticket_;
+        return mekik_status{MEKIK_OK};
+      };
+      b.state_write = [](mekik_exec* e, std::uint32_t what, std::uint32_t group, std::int32_t id, const void* from, std::uint64_t bytes,
+                         std::uint64_t* ticket) {
+        const auto place = self(e).place(what, group, id, bytes);
+        std::memcpy(place.data(), from, place.size());
+        *ticket = ++self(e).ticket_;
+        return mekik_status{MEKIK_OK};
       };
       b.wait = [](mekik_exec* e, std::uint64_t ticket, std::uint64_t) { return self(e).wait(ticket); };
       return b;
@@ -64,6 +80,14 @@ class FakeBackend {
   static FakeBackend& self(mekik_exec* e) { return *reinterpret_cast<FakeBackend*>(e); }
   void fault(std::string what) {
     if (faults.size() < 20) faults.push_back(std::move(what));
+  }
+  std::span<std::uint8_t> place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) {
+    const bool slot = what == MEKIK_WHAT_SLOT;
+    const std::size_t size = slot ? sizeof slots_[0] : limits_.block_tokens * sizeof(Row);
+    if (bytes != size) fault("a block or slot of another size");
+    auto* begin = slot ? reinterpret_cast<std::uint8_t*>(&slots_[static_cast<std::size_t>(id)])
+                       : reinterpret_cast<std::uint8_t*>(&store_[group][static_cast<std::size_t>(id) * limits_.block_tokens]);
+    return {begin, size};
   }
   Row* row(const mekik_batch& b, std::uint32_t group, std::uint32_t seq, std::uint32_t position) {
     const auto at = position / limits_.block_tokens;

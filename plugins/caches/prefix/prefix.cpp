@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tiers.hpp"
+
 namespace {
 
 class Prefix {
@@ -17,8 +19,15 @@ class Prefix {
       mekik::opt::choice("victims", "lru", "lru|cost",
                          "What goes when memory is needed: the longest unused, or what takes least time to compute again for its bytes and "
                          "its last use."),
+      mekik::opt::size("host_memory", "0", 0, 1e15,
+                       "Memory of the host for what the backend's memory has no room for; of use where that is another. 0: none."),
+      mekik::opt::path("disk", nullptr, "A directory where prompts and answers are kept beyond a restart, also for other processes."),
+      mekik::opt::size("disk_size", "\"8GiB\"", 1 << 20, 1e15, "Bytes that the directory may take; the longest unused goes."),
   };
-  explicit Prefix(mekik::Config config) : by_cost_{config.text("victims") == "cost"} {}
+  explicit Prefix(mekik::Config config)
+      : by_cost_{config.text("victims") == "cost"},
+        tiers_{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")},
+               static_cast<std::uint64_t>(config.i64("disk_size"))} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -49,6 +58,15 @@ class Prefix {
     return n;
   }
 
+  bool has(const mekik_key& key, std::uint64_t& bytes, std::uint64_t& expected_ns) const { return tiers_.has(key, bytes, expected_ns); }
+  void store(const mekik_key& key, const void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
+    tiers_.store(key, data, bytes, done, ctx);
+  }
+  void fetch(const mekik_key& key, void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
+    tiers_.fetch(key, data, bytes, done, ctx);
+  }
+  void cancel(void* ctx) { tiers_.cancel(ctx); }
+
  private:
   // Time that it saves for each byte, over the time since it last did.
   static double worth(const mekik_node& node, std::uint64_t newest) {
@@ -60,6 +78,7 @@ class Prefix {
   const bool by_cost_;
   std::vector<std::uint32_t> order_;
   std::vector<double> worth_;
+  mekik::prefix_cache::Tiers tiers_;
 };
 
 }  // namespace

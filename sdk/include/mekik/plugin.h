@@ -357,7 +357,9 @@ typedef struct mekik_cache_policy { uint32_t struct_size, reserved;
   /* [engine] Writes up to n indices of nodes that free at least `bytes` together; returns how many. */
   uint32_t (*victims)(mekik_cache *, const mekik_node *, uint32_t n, uint32_t node_size, uint64_t bytes, uint32_t *chosen);
   /* The slower tier; all four NULL: none. store and fetch return at once, memory is borrowed until done(); a fetch of an
-   * unknown key, or of other `bytes`, ends in MEKIK_E_INVALID. cancel hurries the done() of ctx, which still comes. */
+   * unknown key, or of other `bytes`, ends in MEKIK_E_INVALID. cancel hurries the done() of ctx, which still comes. store of
+   * 0 bytes only asks: MEKIK_E_UNSUPPORTED, this instance has no tier; MEKIK_E_INVALID, it has. Bytes must come back as they
+   * were: that is the plugin's to check. */
   int (*has)(mekik_cache *, const mekik_key *, uint64_t *bytes, uint64_t *expected_ns); /* [any] 1: yes, and how long */
   mekik_status (*store)(mekik_cache *, const mekik_key *, const void *, uint64_t bytes, mekik_done, void *ctx); /* [engine] */
   mekik_status (*fetch)(mekik_cache *, const mekik_key *, void *, uint64_t bytes, mekik_done, void *ctx); /* [engine] */

@@ -227,9 +227,33 @@ constexpr mekik_component sampler() {
   return component(MEKIK_KIND_SAMPLER, S::name, S::version, S::summary, S::options, &SamplerTable<S>::table);
 }
 
-// S: S(Config); victims(nodes, bytes, chosen) -> how many; optional touched(key, now). No slower tier.
+// S: S(Config); victims(nodes, bytes, chosen) -> how many; touched(key, now). With a slower tier also has(key, bytes, expected_ns) -> bool,
+// store(key, data, bytes, done, ctx) and fetch(key, data, bytes, done, ctx), which throw Error where they do not begin, and cancel(ctx);
+// store throws MEKIK_E_UNSUPPORTED where an instance has none.
 template <class S>
 struct CacheTable {
+  static constexpr bool tier = requires(S & s, const mekik_key& key, std::uint64_t& n) { s.has(key, n, n); };
+  static int has(mekik_cache* s, const mekik_key* key, std::uint64_t* bytes, std::uint64_t* expected_ns) {
+    if constexpr (tier) {
+      bool found = false;
+      const auto code = guard([&] { found = reinterpret_cast<S*>(s)->has(*key, *bytes, *expected_ns); });
+      return code == MEKIK_OK && found ? 1 : 0;
+    }
+    return 0;
+  }
+  static mekik_status store(mekik_cache* s, const mekik_key* key, const void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
+    return guard([&] {
+      if constexpr (tier) reinterpret_cast<S*>(s)->store(*key, data, bytes, done, ctx);
+    });
+  }
+  static mekik_status fetch(mekik_cache* s, const mekik_key* key, void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
+    return guard([&] {
+      if constexpr (tier) reinterpret_cast<S*>(s)->fetch(*key, data, bytes, done, ctx);
+    });
+  }
+  static void cancel(mekik_cache* s, void* ctx) {
+    if constexpr (tier) reinterpret_cast<S*>(s)->cancel(ctx);
+  }
   static constexpr mekik_cache_policy table{
       sizeof(mekik_cache_policy),
       0,
@@ -241,10 +265,10 @@ struct CacheTable {
       [](mekik_cache* s, const mekik_node* nodes, std::uint32_t n, std::uint32_t size, std::uint64_t bytes, std::uint32_t* chosen) {
         return reinterpret_cast<S*>(s)->victims(Strided<const mekik_node>{nodes, n, size}, bytes, chosen);
       },
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr};
+      tier ? &has : nullptr,
+      tier ? &store : nullptr,
+      tier ? &fetch : nullptr,
+      tier ? &cancel : nullptr};
 };
 template <class S>
 constexpr mekik_component cache() {
