@@ -76,6 +76,7 @@ struct Event {
   std::vector<float> vector;     // with Request::vector, in its only event
   Finish finish = Finish::none;  // set in the last event of this index
   Status error;                  // with Finish::error
+  std::uint64_t retry_ns = 0;    // with it: the scheduler has refused the request, and would not after so long; 0: it has not
   Usage usage;                   // so far
   Timings timings;
 };

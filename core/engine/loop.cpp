@@ -118,7 +118,8 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
     view_.push_back(v);
     view_sequences_.push_back(s.get());
   }
-  mekik_step_view step{};
+  mekik_step_view& step = step_view_;
+  step = {};
   step.struct_size = sizeof step;
   step.n_seqs = static_cast<std::uint32_t>(view_.size());
   step.seq_size = sizeof(mekik_seq_view);
@@ -156,10 +157,11 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
     seen[choice.seq] = true;
     auto& s = *view_sequences_[choice.seq];
     starts[i] = choice.action == MEKIK_RUN;
-    if (choice.action == MEKIK_REFUSE)
-      finish(
-          s, Finish::error,
-          fail(Code::busy, "the server is too busy for this request; try again in " + std::to_string(choice.retry_ns / 1'000'000) + " ms"));
+    if (choice.action == MEKIK_REFUSE) {
+      telemetry_.refused(Code::busy);
+      finish(s, Finish::error, fail(Code::busy, "the server is too busy to answer this request in time; try again later"), {}, {},
+             std::max<std::uint64_t>(choice.retry_ns, 1));
+    }
     if (choice.action == MEKIK_SWAP) broken = true;  // no slower tier was offered (swap_bytes is 0): its blocks are computed again
     if ((choice.action == MEKIK_DROP || choice.action == MEKIK_SWAP) && s.state == SequenceState::running) preempt(s);
   }
@@ -309,8 +311,9 @@ Status Loop::run(const std::vector<Part>& parts) {
   auto status = wait_for(ticket);
   ++steps_;
   const auto took = now() - began;
-  telemetry_.step(took);
+  telemetry_.step(took, batch_.get()->n_seqs, batch_.get()->n_tokens);
   if (status.ok()) speculation_.measured(parts, took);
+  if (status.ok() && runtime_.scheduler->observe != nullptr) runtime_.scheduler->observe(runtime_.scheduler.get(), &step_view_, took);
   if (const auto n = batch_.get()->n_tokens; n >= kManyTokens) prefixes_.set_token_ns(took / n);
   return status;
 }

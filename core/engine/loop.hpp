@@ -84,7 +84,8 @@ class Loop {
   bool move(const std::vector<mekik_move>& moves);
   bool share_state(const Sequence& leader, Sequence& s);
   void append(Sequence& s, TokenInfo info);
-  void finish(Sequence& s, Finish why, Status error = {}, std::vector<TokenInfo> tokens = {}, std::string text = {});
+  void finish(Sequence& s, Finish why, Status error = {}, std::vector<TokenInfo> tokens = {}, std::string text = {},
+              std::uint64_t retry_ns = 0);
   void deliver(Sequence& s, Event& event);
   void fail_parts(const std::vector<Part>& parts, const Status& error);
   void fail_all(const Status& error);
@@ -117,6 +118,7 @@ class Loop {
   std::vector<float> logits_, row_;
   std::vector<double> scratch_;
   std::vector<mekik_seq_view> view_;
+  mekik_step_view step_view_{};  // of the last plan
   std::vector<Sequence*> view_sequences_;
   bool short_of_blocks_ = false, scheduler_warned_ = false, blocked_said_ = false;
   std::uint64_t next_sequence_ = 1, steps_ = 0;

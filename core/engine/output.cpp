@@ -204,7 +204,7 @@ void Loop::append(Sequence& s, TokenInfo info) {
   deliver(s, event);
 }
 
-void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> tokens, std::string text) {
+void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> tokens, std::string text, std::uint64_t retry_ns) {
   if (s.state == SequenceState::done) return;
   const bool led = s.index == 0 && s.generated() == 0;
   Event event;
@@ -212,6 +212,7 @@ void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> 
   event.text = std::move(text) + s.text.finish();
   event.finish = why;
   event.error = std::move(error);
+  event.retry_ns = retry_ns;
   if (s.state == SequenceState::running && why != Finish::error) {
     prefixes_.insert_tail(s, now());
     tier_.offer(s);
@@ -225,7 +226,7 @@ void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> 
   if (!led || why == Finish::length) return;
   // Nobody would compute the prompt for those that follow.
   for (auto& other : sequences_)
-    if (other->request == s.request && other->state == SequenceState::following) finish(*other, why, event.error);
+    if (other->request == s.request && other->state == SequenceState::following) finish(*other, why, event.error, {}, {}, retry_ns);
 }
 
 void Loop::deliver(Sequence& s, Event& event) {

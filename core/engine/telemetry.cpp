@@ -45,6 +45,8 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   tier_read_ = make(metrics::kTierRead);
   tier_failures_ = make(metrics::kTierFailures);
   steps_ = make(metrics::kSteps);
+  step_sequences_ = make(metrics::kStepSequences);
+  step_tokens_ = make(metrics::kStepTokens);
   stalls_ = make(metrics::kWatchdogStalls);
   ttft_ = make(metrics::kTtft);
   tpot_ = make(metrics::kTpot);
@@ -94,8 +96,10 @@ void Telemetry::looked_up(const Sequence& sequence, PrefixIndex::Miss miss) {
 void Telemetry::stored(std::uint64_t bytes) { record(tier_written_, static_cast<double>(bytes)); }
 void Telemetry::fetched(std::uint64_t bytes) { record(tier_read_, static_cast<double>(bytes)); }
 void Telemetry::tier_failed() { record(tier_failures_, 1); }
-void Telemetry::step(std::uint64_t step_ns) {
+void Telemetry::step(std::uint64_t step_ns, std::uint32_t sequences, std::uint32_t tokens) {
   record(steps_, 1);
+  record(step_sequences_, sequences);
+  record(step_tokens_, tokens);
   record(step_time_, seconds(step_ns));
 }
 void Telemetry::stalled() const { record(stalls_, 1); }

@@ -24,7 +24,7 @@ class Telemetry {
   void stored(std::uint64_t bytes);                                  // given to the cache's slower tier
   void fetched(std::uint64_t bytes);                                 // got from there
   void tier_failed();
-  void step(std::uint64_t step_ns);
+  void step(std::uint64_t step_ns, std::uint32_t sequences, std::uint32_t tokens);
   // Also one event "request_finished" to every sink.
   void finished(const Sequence& sequence, const Event& event, std::uint64_t now_ns);
   void levels(const EngineStats& stats);
@@ -37,8 +37,8 @@ class Telemetry {
   std::string labels_;
   std::uint64_t last_publish_ns_ = 0;
   mekik_metric *running_, *waiting_, *blocks_, *blocks_free_, *prompt_tokens_, *generated_tokens_, *cached_tokens_, *query_tokens_,
-      *preemptions_, *tier_written_, *tier_read_, *tier_failures_, *drafts_, *draft_tokens_, *accepted_tokens_, *steps_, *stalls_, *ttft_,
-      *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
+      *preemptions_, *tier_written_, *tier_read_, *tier_failures_, *drafts_, *draft_tokens_, *accepted_tokens_, *steps_, *step_sequences_,
+      *step_tokens_, *stalls_, *ttft_, *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
   mekik_metric* finished_[5];
   mekik_metric* misses_[5];
   mekik_metric *refused_busy_, *refused_invalid_;

@@ -41,6 +41,11 @@ const Definition kTierFailures{"mekik_cache_tier_failures_total",
 const Definition kPreemptions{
     "mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};
+const Definition kStepSequences{"mekik_step_sequences_total",
+                                MEKIK_SAMPLE_COUNTER,
+                                "Sequences in steps, added up: over steps and scheduler.max_sequences the part of all places that is busy.",
+                                {}};
+const Definition kStepTokens{"mekik_step_tokens_total", MEKIK_SAMPLE_COUNTER, "Tokens in steps, of prompts, answers and drafts.", {}};
 const Definition kWatchdogStalls{
     "mekik_watchdog_stalls_total", MEKIK_SAMPLE_COUNTER, "Times that the watchdog saw the loop make no progress.", {}};
 const Definition kDrafts{
@@ -67,11 +72,31 @@ const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One st
                            kTokenBounds};
 
 const std::vector<Definition>& definitions() {
-  static const std::vector<Definition> all{
-      kRequestsRunning,  kRequestsWaiting,  kBlocksTotal,     kBlocksFree, kPromptTokens,   kGeneratedTokens, kCachedTokens,
-      kCacheQueryTokens, kCacheMisses,      kPreemptions,     kSteps,      kWatchdogStalls, kDrafts,          kDraftTokens,
-      kAcceptedTokens,   kRequestsFinished, kRequestsRefused, kTtft,       kTpot,           kInterToken,      kRequestTime,
-      kQueueTime,        kStepTime};
+  static const std::vector<Definition> all{kRequestsRunning,
+                                           kRequestsWaiting,
+                                           kBlocksTotal,
+                                           kBlocksFree,
+                                           kPromptTokens,
+                                           kGeneratedTokens,
+                                           kCachedTokens,
+                                           kCacheQueryTokens,
+                                           kCacheMisses,
+                                           kPreemptions,
+                                           kSteps,
+                                           kStepSequences,
+                                           kStepTokens,
+                                           kWatchdogStalls,
+                                           kDrafts,
+                                           kDraftTokens,
+                                           kAcceptedTokens,
+                                           kRequestsFinished,
+                                           kRequestsRefused,
+                                           kTtft,
+                                           kTpot,
+                                           kInterToken,
+                                           kRequestTime,
+                                           kQueueTime,
+                                           kStepTime};
   return all;
 }
 

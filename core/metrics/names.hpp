@@ -20,6 +20,7 @@ extern const Definition kRequestsRunning, kRequestsWaiting, kBlocksTotal, kBlock
 extern const Definition kPromptTokens, kGeneratedTokens, kCachedTokens, kCacheQueryTokens, kPreemptions, kSteps, kWatchdogStalls;
 extern const Definition kDrafts, kDraftTokens, kAcceptedTokens;
 extern const Definition kRequestsFinished;  // labelled reason=stop|length|cancelled|error
+extern const Definition kStepSequences, kStepTokens;
 extern const Definition kTierWritten, kTierRead, kTierFailures;
 extern const Definition kCacheMisses;      // labelled reason=new_prompt|diverged|evicted|state
 extern const Definition kRequestsRefused;  // labelled reason=busy|invalid

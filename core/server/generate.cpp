@@ -95,6 +95,10 @@ class Running {
 MaybeError failure(const engine::Event& event, std::string_view id) {
   if (event.finish == engine::Finish::cancelled) return from_status({Code::cancelled, ""}, id);
   if (event.finish != engine::Finish::error) return std::nullopt;
+  if (event.retry_ns > 0) {
+    const std::uint64_t seconds = (event.retry_ns + 999'999'999) / 1'000'000'000;
+    return ApiError{429, event.error.text, "", "too_busy", {{"Retry-After", std::to_string(seconds)}}};
+  }
   return from_status(event.error.ok() ? internal_error("the engine gave no reason") : event.error, id);
 }
 

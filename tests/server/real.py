@@ -27,7 +27,8 @@ block_tokens = {block_tokens}
 memory = "{memory}"
 {cache_keys}
 [scheduler]
-use = "continuous"
+use = "{scheduler}"
+{scheduler_keys}
 max_batch_tokens = {max_batch_tokens}
 max_sequences = {max_sequences}
 {samplers}
@@ -37,7 +38,8 @@ use = "prometheus"
 listen = {listen}
 """
 DEFAULTS = dict(model=MODEL, name=NAME, cache="none", memory="64MiB", block_tokens=32, max_batch_tokens=256, max_sequences=32,
-                listen='["tcp://127.0.0.1:0"]', samplers='[[sampler]]\nuse = "standard"', cache_keys="")
+                listen='["tcp://127.0.0.1:0"]', samplers='[[sampler]]\nuse = "standard"', cache_keys="",
+                scheduler="continuous", scheduler_keys="")
 FORCE = '[[sampler]]\nuse = "standard"\n[[sampler]]\nuse = "force"'
 
 

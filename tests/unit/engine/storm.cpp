@@ -24,6 +24,8 @@ class Expected {
       request.seed = i;
       request.n = i % 4 == 1 ? 3 : 1;
       request.logprobs = i % 5 == 2 ? 2 : -1;
+      request.priority = static_cast<std::int32_t>(i % 3);
+      request.tenant = i % 4 == 3 ? 1 : 0;
       answers_.push_back(alone(request, setup));
       requests_.push_back(std::move(request));
     }
@@ -117,7 +119,7 @@ TEST_CASE("a storm of arrivals, cancels and shortages changes no answer and lose
   const Expected expected{plain};
   unsigned seed = 1;
   double preemptions = 0;
-  for (const auto* scheduler : {"continuous", "static"})
+  for (const auto* scheduler : {"continuous", "static", "priority", "fair", "deadline"})
     for (const std::uint32_t blocks : {32u, 60u, 256u})  // 32: the longest request fits alone
       for (const std::uint32_t max_tokens : {4u, 16u, 64u})
         for (const bool keeping : {false, true}) {

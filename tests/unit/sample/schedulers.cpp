@@ -24,36 +24,69 @@ mekik_seq_view drafting(mekik_seq_view v, std::uint32_t most) {
   return v;
 }
 
-// The plan as "id:action:tokens ...", with "+drafts" where there are any.
+struct Limits {
+  std::uint32_t free_blocks = 100, max_tokens = 16, max_seqs = 4;
+  std::uint64_t now_ns = 0;
+};
+
+// An instance that lives for several steps.
+class Scheduler {
+ public:
+  explicit Scheduler(const std::string& name, const std::string& options = "") : use_{use("scheduler", name, options)} {
+    const auto component = *shared_plugins().registry.find(use_);
+    table_ = &component.table<mekik_scheduler>();
+    REQUIRE(table_->create(component.host, plugin::abi_config(*use_.options), &self_) == MEKIK_OK);
+  }
+  ~Scheduler() { table_->destroy(self_); }
+  // The plan as "id:action:tokens ...", with "+drafts" where there are any.
+  std::string plan(const std::vector<mekik_seq_view>& seqs, const Limits& limits = {}) {
+    seqs_ = seqs;
+    view_ = {};
+    view_.struct_size = sizeof view_;
+    view_.n_seqs = static_cast<std::uint32_t>(seqs.size());
+    view_.seq_size = sizeof(mekik_seq_view);
+    view_.max_tokens = limits.max_tokens;
+    view_.max_seqs = limits.max_seqs;
+    view_.block_tokens = 4;
+    view_.free_blocks = limits.free_blocks;
+    view_.now_ns = limits.now_ns;
+    view_.seqs = seqs_.data();
+    std::vector<mekik_choice> out(seqs.size());
+    auto n = view_.n_seqs;
+    REQUIRE(table_->plan(self_, &view_, out.data(), sizeof(mekik_choice), &n) == MEKIK_OK);
+    REQUIRE(n <= out.size());
+    std::string text;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      static constexpr const char* kActions[] = {"?", "run", "hold", "drop", "swap", "refuse"};
+      text +=
+          (i > 0 ? " " : "") + std::to_string(seqs[out[i].seq].id) + ":" + kActions[out[i].action] + ":" + std::to_string(out[i].tokens);
+      if (out[i].drafts > 0) text += "+" + std::to_string(out[i].drafts);
+      if (out[i].action == MEKIK_REFUSE) retry_ns = out[i].retry_ns;
+    }
+    return text;
+  }
+  void took(std::uint64_t ns) { table_->observe(self_, &view_, ns); }
+  std::uint64_t retry_ns = 0;  // of the last refusal
+
+ private:
+  config::Use use_;
+  const mekik_scheduler* table_ = nullptr;
+  mekik_sched* self_ = nullptr;
+  mekik_step_view view_{};
+  std::vector<mekik_seq_view> seqs_;
+};
+
 std::string plan(const std::string& name, const std::vector<mekik_seq_view>& seqs, std::uint32_t free_blocks = 100,
                  std::uint32_t max_tokens = 16, std::uint32_t max_seqs = 4, const std::string& options = "") {
-  const auto made = use("scheduler", name, options);
-  const auto component = *shared_plugins().registry.find(made);
-  const auto& table = component.table<mekik_scheduler>();
-  mekik_sched* self = nullptr;
-  REQUIRE(table.create(component.host, plugin::abi_config(*made.options), &self) == MEKIK_OK);
-  mekik_step_view view{};
-  view.struct_size = sizeof view;
-  view.n_seqs = static_cast<std::uint32_t>(seqs.size());
-  view.seq_size = sizeof(mekik_seq_view);
-  view.max_tokens = max_tokens;
-  view.max_seqs = max_seqs;
-  view.block_tokens = 4;
-  view.free_blocks = free_blocks;
-  view.seqs = seqs.data();
-  std::vector<mekik_choice> out(seqs.size());
-  auto n = view.n_seqs;
-  REQUIRE(table.plan(self, &view, out.data(), sizeof(mekik_choice), &n) == MEKIK_OK);
-  table.destroy(self);
-  REQUIRE(n <= out.size());
-  std::string text;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    static constexpr const char* kActions[] = {"?", "run", "hold", "drop"};
-    text += (i > 0 ? " " : "") + std::to_string(seqs[out[i].seq].id) + ":" + kActions[out[i].action] + ":" + std::to_string(out[i].tokens);
-    if (out[i].drafts > 0) text += "+" + std::to_string(out[i].drafts);
-  }
-  return text;
+  return Scheduler{name, options}.plan(seqs, {free_blocks, max_tokens, max_seqs});
 }
+
+mekik_seq_view of_tenant(mekik_seq_view v, std::uint64_t tenant) {
+  v.tenant = tenant;
+  return v;
+}
+
+constexpr std::uint64_t kMs = 1'000'000;
 
 }  // namespace
 
@@ -113,4 +146,104 @@ TEST_CASE("static: a batch is closed until all of it have ended") {
   std::vector<mekik_seq_view> seqs;
   for (std::uint64_t i = 1; i <= 6; ++i) seqs.push_back(seq(i, false, 2, 0, 0));
   CHECK(plan("static", seqs) == "1:run:2 2:run:2 3:run:2 4:run:2");
+}
+
+TEST_CASE("priority: a higher class takes the place of a lower one, the last to come first") {
+  const auto low = [](std::uint64_t id) { return seq(id, true, 0, 5, 2); };
+  CHECK(plan("priority", {low(1), low(2), seq(3, false, 4, 0, 0, 1)}, 100, 16, 2) == "2:drop:0 1:run:1 3:run:4");
+  CHECK(plan("priority", {low(1), low(2), seq(3, false, 4, 0, 0)}, 100, 16, 2) == "1:run:1 2:run:1");     // of the same class it waits
+  CHECK(plan("priority", {low(1), low(2), seq(3, false, 8, 0, 0, 1)}, 1) == "2:drop:0 1:run:1 3:run:8");  // for blocks
+  // Nobody is dropped where that is not enough.
+  CHECK(plan("priority", {low(1), seq(2, true, 0, 5, 2, 5), seq(3, false, 40, 0, 0, 1)}, 1) == "2:run:1 1:run:1");
+}
+
+TEST_CASE("priority: who waits long enough goes first among those that wait, and takes no place") {
+  const auto later = [](mekik_seq_view v, std::uint64_t s) {
+    v.arrival_ns = s * 1000 * kMs;
+    return v;
+  };
+  Scheduler scheduler{"priority", "aging = \"10s\""};
+  const auto old = later(seq(1, false, 10, 0, 0), 0), fresh = later(seq(2, false, 10, 0, 0, 2), 29);
+  CHECK(scheduler.plan({old, fresh}, {100, 16, 4, 30'000 * kMs}) == "1:run:10 2:run:6");
+  CHECK(scheduler.plan({old, fresh}, {100, 16, 4, 15'000 * kMs}) == "2:run:10 1:run:6");
+  CHECK(scheduler.plan({old, later(seq(3, true, 0, 5, 2), 0)}, {100, 16, 1, 60'000 * kMs}) == "3:run:1");
+}
+
+TEST_CASE("fair: prompts take no more of a step than the bound allows while somebody decodes") {
+  Scheduler scheduler{"fair"};
+  const std::vector<mekik_seq_view> decoding{seq(1, true, 0, 5, 2)};
+  for (int i = 0; i < 30; ++i) scheduler.plan(decoding, {1000, 512}), scheduler.took(10 * kMs);
+  std::vector<mekik_seq_view> both{seq(1, true, 0, 5, 2), seq(2, true, 6000, 0, 0)};
+  // A token of a prompt takes 0.25 ms: what is left of 20 ms, with a margin.
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = scheduler.plan(both, {10000, 512});
+    const auto tokens = std::stoul(text.substr(text.find("2:run:") + 6));
+    if (i == 59) CHECK(tokens == 32);
+    scheduler.took(10 * kMs + tokens * kMs / 4);
+  }
+  CHECK(scheduler.plan({both[1]}, {10000, 512}) == "2:run:512");  // nobody waits for it
+  Scheduler bound{"fair", "max_step = \"15ms\""};
+  for (int i = 0; i < 30; ++i) bound.plan(decoding, {1000, 512}), bound.took(10 * kMs);
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = bound.plan(both, {10000, 512});
+    const auto tokens = std::stoul(text.substr(text.find("2:run:") + 6));
+    if (i == 59) CHECK(tokens == 14);
+    bound.took(10 * kMs + tokens * kMs / 4);
+  }
+}
+
+TEST_CASE("fair: tenants and prompts get the same time, whoever has more of them") {
+  Scheduler scheduler{"fair"};
+  std::vector<mekik_seq_view> seqs;
+  for (std::uint64_t i = 1; i <= 6; ++i) seqs.push_back(of_tenant(seq(i, true, 100000, 0, 0), 1));
+  seqs.push_back(of_tenant(seq(7, true, 100000, 0, 0), 2));
+  std::map<std::string, int> turns;
+  for (int i = 0; i < 120; ++i) {
+    const std::string text = scheduler.plan(seqs, {1000000, 64, 8});
+    ++turns[text.substr(0, text.find(':'))];
+    scheduler.took(10 * kMs);
+  }
+  CHECK(turns["7"] == 60);
+  for (const char* id : {"1", "2", "3", "4", "5", "6"}) CHECK(turns[id] == 10);
+}
+
+TEST_CASE("fair: a tenant that comes to full places gets its share of them, and nobody passes to and fro") {
+  Scheduler scheduler{"fair", "patience = \"100ms\""};
+  std::vector<mekik_seq_view> flood;
+  for (std::uint64_t i = 1; i <= 4; ++i) flood.push_back(of_tenant(seq(i, true, 0, 5, 2), 1));
+  for (int i = 0; i < 50; ++i) scheduler.plan(flood), scheduler.took(10 * kMs);
+  flood.push_back(of_tenant(seq(5, false, 4, 0, 0), 2));
+  std::string text;
+  int steps = 0;
+  for (; text.find("drop") == std::string::npos && steps < 50; ++steps) text = scheduler.plan(flood), scheduler.took(10 * kMs);
+  CHECK(steps > 5);  // so much ahead must they be
+  CHECK(text == "4:drop:0 1:run:1 2:run:1 3:run:1 5:run:4");
+  flood[3].running = 0;
+  flood[4].running = 1;
+  for (int i = 0; i < 50; ++i) {
+    CHECK(scheduler.plan(flood).find("drop") == std::string::npos);
+    scheduler.took(10 * kMs);
+  }
+}
+
+TEST_CASE("deadline: the earliest goes first, and who would be late for others is refused at once") {
+  Scheduler scheduler{"deadline", "ttft = \"500ms\"\ntpot = \"20ms\""};
+  const auto at = [](mekik_seq_view v, std::uint64_t ms) {
+    v.arrival_ns = ms * kMs;
+    return v;
+  };
+  // Nothing is known of costs: nobody is refused.
+  CHECK(scheduler.plan({at(seq(1, false, 100, 0, 0), 5), at(seq(2, false, 100, 0, 0), 4)}, {1000, 64, 4, 10 * kMs}) == "2:run:64");
+  for (int i = 0; i < 30; ++i) scheduler.plan({seq(1, true, 6400, 0, 0)}, {10000, 64, 4, 10 * kMs}), scheduler.took(64 * kMs);
+  // A millisecond a token: 300 are ready in time, 300 more behind them are not.
+  const std::vector<mekik_seq_view> queue{at(seq(1, false, 300, 0, 0), 1000), at(seq(2, false, 300, 0, 0), 1001),
+                                          at(seq(3, false, 100, 0, 0), 1002)};
+  CHECK(scheduler.plan(queue, {1000, 64, 4, 1002 * kMs}) == "2:refuse:0 1:run:64");
+  CHECK((scheduler.retry_ns >= 150 * kMs && scheduler.retry_ns <= 250 * kMs));
+  // One that is late even alone is not refused for that; those in time go before it.
+  CHECK(scheduler.plan({at(seq(1, false, 5000, 0, 0), 1000), at(seq(2, false, 50, 0, 0), 1001)}, {10000, 64, 4, 1002 * kMs}) ==
+        "2:run:50 1:run:14");
+  Scheduler polite{"deadline", "ttft = \"500ms\"\nrefuse = false"};
+  for (int i = 0; i < 30; ++i) polite.plan({seq(1, true, 6400, 0, 0)}, {10000, 64}), polite.took(64 * kMs);
+  CHECK(polite.plan(queue, {1000, 64, 4, 1002 * kMs}) == "1:run:64");
 }

@@ -1,0 +1,158 @@
+// What the schedulers of continuous batching have in common: one step, filled in a given order.
+#pragma once
+#include <mekik/plugin.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace mekik::scheduling {
+
+using Seqs = Strided<const mekik_seq_view>;
+
+// What is left of a step.
+struct Room {
+  std::uint32_t tokens, seqs, blocks, block_tokens;
+  // Up to `want` tokens of s; 0 when a limit leaves none.
+  std::uint32_t take(const mekik_seq_view& s, std::uint32_t want) {
+    if (seqs == 0) return 0;
+    const auto n = more(s, want);
+    if (n > 0) --seqs;
+    return n;
+  }
+  // Of a sequence that has a part in the step.
+  std::uint32_t more(const mekik_seq_view& s, std::uint32_t want) {
+    const std::uint64_t own = (std::uint64_t{s.cached} + block_tokens - 1) / block_tokens;
+    const auto fits = (own + blocks) * block_tokens - s.cached;
+    const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>({want, tokens, fits}));
+    if (n == 0) return 0;
+    tokens -= n;
+    blocks -= static_cast<std::uint32_t>((std::uint64_t{s.cached} + n + block_tokens - 1) / block_tokens - own);
+    return n;
+  }
+  // Blocks that s needs on top of those of its stored tokens.
+  std::uint32_t blocks_for(const mekik_seq_view& s, std::uint32_t n) const {
+    const auto round_up = [&](std::uint64_t x) { return (x + block_tokens - 1) / block_tokens; };
+    return static_cast<std::uint32_t>(round_up(std::uint64_t{s.cached} + n) - round_up(s.cached));
+  }
+};
+
+// By priority, then by arrival. Total, so that the same view always gives the same plan.
+inline bool goes_before(const mekik_seq_view& a, const mekik_seq_view& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  return a.arrival_ns != b.arrival_ns ? a.arrival_ns < b.arrival_ns : a.id < b.id;
+}
+
+template <class Before>
+std::vector<std::uint32_t> order_of(const Seqs& seqs, Before&& before) {
+  std::vector<std::uint32_t> order(seqs.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return before(seqs[a], seqs[b]); });
+  return order;
+}
+
+// A step: all that decode, then prompts that have begun, then those that wait, each in order. Construct, drop or refuse some, fill().
+class Step {
+ public:
+  // `order`: indices of all sequences, the first to be served first.
+  Step(const mekik_step_view& view, Seqs seqs, Strided<mekik_choice> out, const std::vector<std::uint32_t>& order)
+      : view_{view},
+        seqs_{seqs},
+        out_{out},
+        room_{view.max_tokens, std::min<std::uint32_t>(view.max_seqs, static_cast<std::uint32_t>(out.size())), view.free_blocks,
+              view.block_tokens} {
+    for (const auto i : order)
+      if (seqs[i].waiting_fetch == 0) (seqs[i].running != 0 ? running_ : waiting_).push_back(i);
+  }
+  const std::vector<std::uint32_t>& running() const { return running_; }  // in order
+  const std::vector<std::uint32_t>& waiting() const { return waiting_; }
+  const Room& room() const { return room_; }
+  std::uint32_t decoding() const {
+    return static_cast<std::uint32_t>(
+        std::count_if(running_.begin(), running_.end(), [&](std::uint32_t i) { return seqs_[i].prompt_left == 0; }));
+  }
+  // A running sequence gives up its blocks.
+  void drop(std::uint32_t i) {
+    std::erase(running_, i);
+    room_.blocks += seqs_[i].blocks_held;
+    out_[n_++] = {i, MEKIK_DROP, 0, 0, 0};
+  }
+  // A waiting one ends.
+  void refuse(std::uint32_t i, std::uint64_t retry_ns) {
+    std::erase(waiting_, i);
+    out_[n_++] = {i, MEKIK_REFUSE, 0, 0, retry_ns};
+  }
+
+  // At most `piece` prompt tokens of one sequence, and `prompts` of all. Returns how many choices there are.
+  std::uint32_t fill(std::uint32_t piece = UINT32_MAX, std::uint32_t prompts = UINT32_MAX) {
+    std::vector<std::uint32_t> taken(seqs_.size(), 0);
+    const auto prompt = [&](const mekik_seq_view& s) { return std::min({s.prompt_left, piece, prompts}); };
+    // When blocks run out, the last in order gives up its own.
+    for (std::size_t r = 0; r < running_.size(); ++r) {
+      const auto& s = seqs_[running_[r]];
+      if (s.prompt_left > 0) continue;
+      while (room_.blocks_for(s, 1) > room_.blocks && running_.size() > r + 1) drop(running_.back());
+      taken[running_[r]] = room_.take(s, 1);
+    }
+    // A prompt that has begun keeps what the rest of it needs, before others may begin.
+    std::uint32_t promised = 0;
+    for (const auto i : running_) {
+      const auto& s = seqs_[i];
+      if (s.prompt_left == 0) continue;
+      promised += take_prompt(s, prompt(s), s.prompt_left, prompts, taken[i]);
+    }
+    // Those that run hold all blocks, and none of them can go on: the last in order starts again later.
+    if (running_.size() > 1 && std::none_of(running_.begin(), running_.end(), [&](std::uint32_t i) { return taken[i] > 0; }) &&
+        prompts > 0) {
+      drop(running_.back());
+      return n_;
+    }
+    const std::uint32_t first_run = n_;
+    for (const auto i : running_)
+      if (taken[i] > 0) out_[n_++] = {i, MEKIK_RUN, taken[i], 0, 0};
+    const std::uint32_t end_run = n_;
+    // Who begins must find blocks for the whole prompt and its first token, unless nobody else is there to wait for.
+    auto begun = static_cast<std::uint32_t>(running_.size());
+    for (const auto i : waiting_) {
+      if (begun >= view_.max_seqs || n_ >= out_.size()) break;
+      const auto& s = seqs_[i];
+      if (begun > 0 && std::uint64_t{room_.blocks_for(s, s.prompt_left + 1)} + promised > room_.blocks)
+        break;  // not past it: it would starve
+      std::uint32_t tokens = 0;
+      promised += take_prompt(s, prompt(s), s.prompt_left + 1, prompts, tokens);
+      if (tokens == 0) break;
+      out_[n_++] = {i, MEKIK_RUN, tokens, 0, 0};
+      ++begun;
+    }
+    // What is left may be tried on drafts.
+    room_.blocks -= std::min(room_.blocks, promised);
+    for (std::uint32_t c = first_run; c < end_run; ++c) {
+      mekik_seq_view s = seqs_[out_[c].seq];
+      if (s.max_drafts == 0) continue;
+      s.cached += out_[c].tokens;
+      Room tried = room_;
+      out_[c].drafts = tried.more(s, s.max_drafts);
+      room_.blocks = tried.blocks;
+    }
+    return n_;
+  }
+
+ private:
+  // Returns the blocks that the `whole` of s still needs after its piece.
+  std::uint32_t take_prompt(const mekik_seq_view& s, std::uint32_t piece, std::uint32_t whole, std::uint32_t& prompts,
+                            std::uint32_t& taken) {
+    const auto needs = room_.blocks_for(s, whole), before = room_.blocks;
+    taken = room_.take(s, piece);
+    prompts -= taken;
+    return needs - std::min(needs, before - room_.blocks);
+  }
+
+  const mekik_step_view& view_;
+  const Seqs seqs_;
+  Strided<mekik_choice> out_;
+  Room room_;
+  std::vector<std::uint32_t> running_, waiting_;
+  std::uint32_t n_ = 0;
+};
+
+}  // namespace mekik::scheduling
