@@ -24,6 +24,19 @@ std::string overview() {
   return out + "\nmekik VERB --help shows a verb's options and an example; mekik --version the version and what this machine can do.\n";
 }
 
+// mekik help, mekik help VERB.
+std::string help(const std::vector<std::string>& words) {
+  if (words.size() == 1) return overview();
+  for (const Verb* verb : verbs())
+    if (words[1] == verb->name && words.size() == 2) return usage(*verb);
+  throw misused("mekik " + words[0] + ": what is " + mekik::quoted(words.back()) + "? mekik --help lists the verbs");
+}
+
+std::string version(const std::vector<std::string>& words) {
+  if (words.size() > 1) throw misused("mekik --version: what is " + mekik::quoted(words[1]) + "? It takes nothing");
+  return version_text();
+}
+
 void set_log_level(const Arguments& arguments) {
   static const std::vector<std::string> kLevels{"trace", "debug", "info", "warning", "error"};
   const std::string fallback = arguments.verb == &kServe ? "info" : "warning";
@@ -55,8 +68,8 @@ int main(int argc, char** argv) {
   try {
     if (words.empty()) throw Failure{kMisused, overview(), true};
     int code = kSuccess;
-    if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") std::fputs(overview().c_str(), stdout);
-    else if (words[0] == "--version") std::fputs(version_text().c_str(), stdout);
+    if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") std::fputs(help(words).c_str(), stdout);
+    else if (words[0] == "--version") std::fputs(version(words).c_str(), stdout);
     else code = run_verb(words);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw Failure{kFailed, "standard output cannot be written"};
     return code;

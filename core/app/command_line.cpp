@@ -27,6 +27,12 @@ po::options_description described(const Verb& verb) {
 
 }  // namespace
 
+void Mistakes::add(const Failure& failure) {
+  const bool named = failure.as_is || failure.text.starts_with("mekik ");
+  text_ += (named ? "" : "mekik: ") + failure.text;
+  if (!text_.ends_with('\n')) text_ += '\n';
+}
+
 std::string usage(const Verb& verb) {
   std::ostringstream out;
   out << "usage: mekik " << verb.name << (verb.operands[0] ? " " : "") << verb.operands << " [options]\n\n"

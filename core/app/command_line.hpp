@@ -26,6 +26,28 @@ inline Failure failed(const Status& status) {
   return {kFailed, status.text};
 }
 
+// Mistakes of one command line, told together. Each step may throw; what is no mistake of the command line passes through.
+class Mistakes {
+ public:
+  template <class Step>
+  void in(const Step& step) {
+    try {
+      step();
+    } catch (const Failure& failure) {
+      if (failure.code != kMisused) throw;
+      add(failure);
+    }
+  }
+  bool any() const { return !text_.empty(); }
+  void tell() const {  // throws Failure
+    if (any()) throw Failure{kMisused, text_, true};
+  }
+
+ private:
+  void add(const Failure& failure);
+  std::string text_;
+};
+
 struct Verb {
   const char* name;
   const char* operands;  // "MODEL-OR-PIPELINE"

@@ -31,6 +31,16 @@ class CatchInterrupt {
   void (*previous_)(int);
 };
 
+std::string sampler_fields(Session& session, const config::Pipeline& pipeline, const json::object& fields) {
+  std::vector<const mekik_component*> chain;
+  for (const config::Use& use : pipeline.samplers) chain.push_back(need(session.registry().component("sampler", use)));
+  std::vector<std::string> unknown;
+  auto checked = sample::sampler_request(chain, fields, unknown);
+  if (!checked) throw misused(checked.status().text);
+  if (!unknown.empty()) throw misused("--" + unknown.front() + ": no sampler of this pipeline has this option");
+  return std::move(*checked);
+}
+
 }  // namespace
 
 Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const engine::Event&)>& on_event) {
@@ -76,20 +86,18 @@ void declare_request_options(po::options_description& o) {
       ("ignore-eos", po::bool_switch(), "go on after the model's end token");
 }
 
-engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline) {
+engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline* pipeline) {
   engine::Request request;
-  request.max_tokens = static_cast<std::uint32_t>(*whole_number(arguments, "max-tokens", 1, UINT32_MAX));
-  request.ignore_eos = arguments.flag("ignore-eos");
-  request.seed = whole_number(arguments, "seed", 0, UINT64_MAX);
   json::object fields;
-  if (const auto temperature = real_number(arguments, "temperature")) fields["temperature"] = *temperature;
-  std::vector<const mekik_component*> chain;
-  for (const config::Use& use : pipeline.samplers) chain.push_back(need(session.registry().component("sampler", use)));
-  std::vector<std::string> unknown;
-  auto checked = sample::sampler_request(chain, fields, unknown);
-  if (!checked) throw misused(checked.status().text);
-  if (!unknown.empty()) throw misused("--" + unknown.front() + ": no sampler of this pipeline has this option");
-  request.sampler_json = std::move(*checked);
+  Mistakes mistakes;
+  mistakes.in([&] { request.max_tokens = static_cast<std::uint32_t>(*whole_number(arguments, "max-tokens", 1, UINT32_MAX)); });
+  mistakes.in([&] { request.seed = whole_number(arguments, "seed", 0, UINT64_MAX); });
+  mistakes.in([&] {
+    if (const auto temperature = real_number(arguments, "temperature")) fields["temperature"] = *temperature;
+  });
+  request.ignore_eos = arguments.flag("ignore-eos");
+  if (pipeline != nullptr) mistakes.in([&] { request.sampler_json = sampler_fields(session, *pipeline, fields); });
+  mistakes.tell();
   return request;
 }
 

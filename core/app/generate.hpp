@@ -20,8 +20,9 @@ struct Answer {
 // Runs the request and returns when it is over. `on_event` gets what comes, on another thread. SIGINT cancels it. Throws Failure.
 Answer generate(engine::Engine& engine, engine::Request request, const std::function<void(const engine::Event&)>& on_event);
 
-// The request that the options of run and chat describe, without its prompt. Throws Failure.
-engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline& pipeline);
+// The request that the options of run and chat describe, without its prompt; without a pipeline, only what needs none is checked. Throws
+// Failure with all mistakes.
+engine::Request request_of(const Arguments& arguments, Session& session, const config::Pipeline* pipeline);
 void declare_request_options(po::options_description& options);
 
 // The tokens of a text; one that cannot fit the context is refused before it is tokenized. Throws Failure. The model has a tokenizer.

@@ -5,6 +5,7 @@
 #include "app/session.hpp"
 #include "app/verbs.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "engine/evaluate.hpp"
 
@@ -186,6 +187,7 @@ void print_needs(const Needs& needs, const program::Program& program, const std:
 }
 
 int run_model(const Arguments& arguments) {
+  log::say_once();  // the file is opened twice: as it is, and as a model that runs
   Session session;
   const auto file = session.open_file(arguments, arguments.operands[0]);
   if (arguments.flag("json")) {

@@ -5,6 +5,7 @@
 #include "app/verbs.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "config/core_rows.hpp"
 #include "config/spelling.hpp"
 
 namespace mekik::app {
@@ -60,6 +61,19 @@ void print_options(const mekik_option* rows, std::uint32_t n, std::uint32_t size
   }
 }
 
+// The table of a pipeline that uses components of this kind; nullptr: none.
+const config::CoreTable* table_of(const std::string& kind) {
+  for (const config::CoreTable& table : config::core_tables())
+    if (table.kind != nullptr && table.kind == kind) return &table;
+  return nullptr;
+}
+
+json::array options_json(const mekik_option* rows, std::uint32_t n, std::uint32_t size) {
+  json::array out;
+  for (std::uint32_t i = 0; i < n; ++i) out.push_back(option_json(option_at(rows, i, size)));
+  return out;
+}
+
 int run_plugins(const Arguments& arguments) {
   Session session;
   std::vector<std::string> problems;
@@ -93,14 +107,20 @@ int run_describe(const Arguments& arguments) {
   for (const auto& c : session.registry().installed(&problems)) {
     names.emplace_back(c.raw->name);
     if (name != c.raw->name || (!kind.empty() && kind != short_kind(c.raw->kind))) continue;
-    json::array options;
-    for (std::uint32_t i = 0; i < c.raw->n_options; ++i) options.push_back(option_json(option_at(c.raw->options, i, c.raw->option_size)));
-    found.push_back(json::object{{"kind", short_kind(c.raw->kind)}, {"name", c.raw->name}, {"options", std::move(options)}});
+    const config::CoreTable* table = table_of(short_kind(c.raw->kind));
+    found.push_back(json::object{{"kind", short_kind(c.raw->kind)},
+                                 {"name", c.raw->name},
+                                 {"options", options_json(c.raw->options, c.raw->n_options, c.raw->option_size)}});
+    if (table != nullptr) found.back().as_object()["core_options"] = options_json(table->rows.first, table->rows.count, table->rows.size);
     if (arguments.flag("json")) continue;
     std::printf("%s %s, version %s\n  %s\n  from %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary,
                 c.library.c_str());
     std::puts(c.raw->n_options == 0 ? "  no options\n" : "  options:");
     print_options(c.raw->options, c.raw->n_options, c.raw->option_size, "    ");
+    if (table == nullptr) continue;
+    const std::string brackets = table->list ? "[[" + std::string{table->name} + "]]" : "[" + std::string{table->name} + "]";
+    std::printf("  besides, as every %s of %s in a pipeline:\n", table->kind, brackets.c_str());
+    print_options(table->rows.first, table->rows.count, table->rows.size, "    ");
   }
   if (found.empty()) {
     const auto near = closest(name, names);

@@ -78,10 +78,16 @@ json::object timings_json(const Answer& answer) {
 
 int run_run(const Arguments& arguments) {
   Session session;
-  auto pipeline = session.pipeline(arguments, arguments.operands[0]);
-  if (!pipeline) return kSuccess;
-  engine::Request request = request_of(arguments, session, *pipeline);
-  const Prompt prompt = read_prompt(arguments);
+  std::optional<config::Pipeline> pipeline;
+  engine::Request request;
+  Prompt prompt;
+  Mistakes mistakes;
+  mistakes.in([&] { pipeline = session.pipeline(arguments, arguments.operands[0]); });
+  if (!pipeline && !mistakes.any()) return kSuccess;
+  mistakes.in([&] { request = request_of(arguments, session, pipeline ? &*pipeline : nullptr); });
+  // Nobody should have to type a prompt to be told what is wrong besides.
+  if (!mistakes.any() || arguments.has("prompt") || arguments.has("tokens")) mistakes.in([&] { prompt = read_prompt(arguments); });
+  mistakes.tell();
   auto model = session.open(*pipeline);
   request.prompt = prompt_tokens(arguments, prompt, *model);
   if (!model->program().position_key.empty()) {  // rotary tables chosen by length: now it is known
@@ -159,9 +165,13 @@ class Spoken {
 
 int run_chat(const Arguments& arguments) {
   Session session;
-  const auto pipeline = session.pipeline(arguments, arguments.operands[0]);
-  if (!pipeline) return kSuccess;
-  const engine::Request settings = request_of(arguments, session, *pipeline);
+  std::optional<config::Pipeline> pipeline;
+  engine::Request settings;
+  Mistakes mistakes;
+  mistakes.in([&] { pipeline = session.pipeline(arguments, arguments.operands[0]); });
+  if (!pipeline && !mistakes.any()) return kSuccess;
+  mistakes.in([&] { settings = request_of(arguments, session, pipeline ? &*pipeline : nullptr); });
+  mistakes.tell();
   const auto model = session.open(*pipeline);
   if (model->tokenizer() == nullptr) throw failed(model->tokenizer_status());
   if (model->chat_template() == nullptr) throw failed(model->template_status());

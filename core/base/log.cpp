@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/terminal.hpp"
@@ -67,15 +68,37 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+// What was said, once say_once() was called.
+struct Said {
+  std::mutex mutex;
+  bool once = false;
+  std::set<std::string> lines;
+};
+Said& said() {
+  static Said instance;
+  return instance;
+}
+
+// Whether this line is one to leave out.
+bool again(std::string_view component, const std::string& text) {
+  const std::lock_guard lock{said().mutex};
+  return said().once && !said().lines.insert(std::string{component} + text).second;
+}
+
 spdlog::level::level_enum spd(Level level) { return static_cast<spdlog::level::level_enum>(level); }
 
 }  // namespace
 
+void say_once() {
+  const std::lock_guard lock{said().mutex};
+  said().once = true;
+}
 void set_level(Level level) { logger().set_level(spd(level)); }
 bool enabled(Level level) { return logger().should_log(spd(level)); }
 void write(Level level, std::string_view component, std::string_view message) {
   if (!enabled(level)) return;
   const std::string text = without_controls(message);
+  if (again(component, text)) return;
   logger().log(spd(level), "[{}] {}", spdlog::string_view_t{component.data(), component.size()}, spdlog::string_view_t{text});
 }
 

@@ -8,6 +8,8 @@ enum class Level { trace = 0, debug = 1, info = 2, warning = 3, error = 4, fatal
 
 void set_level(Level level);
 bool enabled(Level level);
+// From now on a line that was written before is left out: for what looks at the same file more than once.
+void say_once();
 void write(Level level, std::string_view component, std::string_view message);
 
 inline void debug(std::string_view component, std::string_view message) { write(Level::debug, component, message); }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -49,15 +50,19 @@ void mask(std::string& line, std::size_t begin) {
 // Also where the file could not be parsed, and nobody knows yet which keys are secret.
 void mask_named_like_secrets(std::string& line) {
   static constexpr std::array<std::string_view, 4> kNames{"key", "token", "secret", "password"};
+  static constexpr std::array<std::string_view, 6> kHolders{"api_token",    "auth_token",   "access_token",
+                                                            "bearer_token", "secret_token", "session_token"};
   for (std::size_t equals = line.find('='); equals != std::string::npos; equals = line.find('=', equals + 1)) {
     std::size_t end = line.find_last_not_of(" \t\"'", equals == 0 ? 0 : equals - 1);
     if (end == std::string::npos || end >= equals) continue;
     ++end;
     const std::string_view before = std::string_view{line}.substr(0, end);
-    const bool secret = std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
-      return before.size() >= name.size() && before.substr(before.size() - name.size()) == name;
-    });
     const std::size_t value = line.find_first_not_of(" \t", equals + 1);
+    // A number of tokens is told from a token by what is counted.
+    const bool count = before.ends_with("_token") && value != std::string::npos &&
+                       std::isdigit(static_cast<unsigned char>(line[value])) != 0 &&
+                       !std::any_of(kHolders.begin(), kHolders.end(), [&](std::string_view holder) { return before.ends_with(holder); });
+    const bool secret = !count && std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return before.ends_with(name); });
     if (secret && value != std::string::npos) std::fill(line.begin() + static_cast<std::ptrdiff_t>(value), line.end(), '*');
   }
 }

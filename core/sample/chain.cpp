@@ -1,5 +1,8 @@
 #include "sample/chain.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "plugin/registry.hpp"
 
 namespace mekik::sample {
@@ -23,6 +26,11 @@ Status Chain::apply(std::span<float> logits, double uniform) {
   for (auto& i : instances_) {
     const auto code = i.table->apply(i.chain.get(), logits.data(), static_cast<std::uint32_t>(logits.size()), uniform);
     MEKIK_CHECK_OK(plugin::to_status(code, std::string{"sampler "} + i.name));
+    // NaN counts as left: what makes it is told by who draws.
+    constexpr float kBanned = -std::numeric_limits<float>::infinity();
+    if (std::all_of(logits.begin(), logits.end(), [](float l) { return l == kBanned; }))
+      return internal_error(std::string{"sampler "} + i.name +
+                            ": every token is banned: no token can follow under the request's constraints");
   }
   return {};
 }

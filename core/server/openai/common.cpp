@@ -44,8 +44,8 @@ void read_seed(Fields& fields, engine::Request& request) {
   if (seed == nullptr) return;
   // Every integer of 64 bits is a seed of its own; negative ones, too.
   if (seed->is_uint64()) request.seed = seed->get_uint64();
-  else if (const auto number = fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()))
-    request.seed = static_cast<std::uint64_t>(*number);
+  else if (seed->is_int64()) request.seed = static_cast<std::uint64_t>(seed->get_int64());
+  else fields.fail("seed", "must be an integer from -9223372036854775808 to 18446744073709551615");
 }
 
 void read_stream(Fields& fields, AnswerOptions& options, Prepared& out) {

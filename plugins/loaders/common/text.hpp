@@ -88,15 +88,36 @@ inline void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// For messages: at most 80 bytes, with anything but printable ASCII escaped.
+namespace text_detail {
+
+// Characters of several bytes that a terminal obeys instead of showing: C1 controls, marks and overrides of direction, line ends, BOM.
+inline bool is_unseen(std::string_view character) {
+  if (character.size() == 2) return character[0] == '\xC2' && static_cast<Byte>(character[1]) < 0xA0;
+  if (character == "\xEF\xBB\xBF") return true;
+  if (character.size() != 3 || character[0] != '\xE2') return false;
+  const auto second = static_cast<Byte>(character[1]), third = static_cast<Byte>(character[2]);
+  return (second == 0x80 && ((third >= 0x8B && third <= 0x8F) || (third >= 0xA8 && third <= 0xAE))) ||
+         (second == 0x81 && third >= 0xA0 && third <= 0xAF);
+}
+
+}  // namespace text_detail
+
+// For messages: at most 80 bytes, with what is no visible character escaped byte by byte.
 inline std::string shown(std::string_view text) {
   std::string out = "\"";
-  for (const char raw : text.substr(0, 80)) {
-    const auto c = static_cast<text_detail::Byte>(raw);
-    if (c >= 0x20 && c < 0x7F && c != '"' && c != '\\') out += raw;
-    else text_detail::append_escape(out, c);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto* p = reinterpret_cast<const text_detail::Byte*>(text.data()) + at;
+    const std::size_t whole = text_detail::sequence(p, text.size() - at), length = whole == 0 ? 1 : whole;
+    if (at + length > 80) break;
+    const std::string_view character = text.substr(at, length);
+    const bool plain = length > 1 ? !text_detail::is_unseen(character) : *p >= 0x20 && *p < 0x7F && *p != '"' && *p != '\\';
+    if (plain) out += character;
+    else
+      for (const char byte : character) text_detail::append_escape(out, static_cast<text_detail::Byte>(byte));
+    at += length;
   }
-  out += text.size() > 80 ? "...\"" : "\"";
+  out += at < text.size() ? "...\"" : "\"";
   return out;
 }
 
