@@ -39,10 +39,25 @@ class Acceptance {
   float keep_;
 };
 
+// The same for all tokens alike.
+class Share {
+ public:
+  explicit Share(float keep) : keep_{keep} {}
+  void seen(bool came) {
+    came_ = came_ * keep_ + (came ? 1 : 0);
+    all_ = all_ * keep_ + 1;
+  }
+  double of(double expected) const { return (static_cast<double>(came_) + 4 * expected) / (static_cast<double>(all_) + 4); }
+
+ private:
+  float keep_, came_ = 0, all_ = 0;
+};
+
 // What speculation keeps of a sequence.
 struct DraftState {
   Acceptance acceptance{0.95F};  // about the last twenty of each confidence
-  bool asked = false;            // the drafter knows the sequence
+  Share share{0.95F};
+  bool asked = false;  // the drafter knows the sequence
   std::uint32_t accepted = 0, rejected = 0;
   std::span<const std::int32_t> running;  // of the present step: those that are still to be met
   // A proposal that was not run is looked at all the same, which costs nothing: its first token, and where it would be.

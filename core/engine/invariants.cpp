@@ -29,6 +29,7 @@ Status Loop::check_invariants() const {
   std::vector<std::uint32_t> slots(slots_.size(), 0);
   prefixes_.count(counts, slots);
   MEKIK_CHECK_OK(prefixes_.check());
+  MEKIK_CHECK_OK(speculation_.check_invariants());
   for (const auto& s : sequences_) {
     const auto name = "sequence " + std::to_string(s->id);
     const bool holds = s->state == SequenceState::running;

@@ -115,6 +115,8 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
     const std::uint32_t kept = keeps ? kept_slots(wanted, program, context, pipeline, backend_plan) : 0;
     limits.n_slots += kept;
     share_blocks(wanted - kept * backend_plan.slot_bytes, program, context, pipeline, backend_plan, limits);
+    for (std::size_t g = 0; g < program.groups.size() && pipeline.cache_tokens > 0; ++g)
+      limits.n_blocks[g] = std::min(limits.n_blocks[g], blocks_for(pipeline.cache_tokens, pipeline.block_tokens) + pipeline.max_sequences);
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       if (limits.n_blocks[g] > 0) continue;
       return config::misconfigured(
@@ -168,6 +170,7 @@ std::string MemoryPlan::render() const {
         std::to_string(n_blocks) + " blocks of " + std::to_string(block_tokens) + " tokens, " + std::to_string(pool_tokens) +
             " tokens in all, in " + kv);
   if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " of sequences, " + std::to_string(kept_states) + " kept");
+  if (draft_bytes > 0) row("draft model", draft_bytes, "weights, cache and work of what proposes tokens");
   row("work", work_bytes, "steps of " + std::to_string(max_batch_tokens) + " tokens");
   row("host", host_bytes, "tokenizer, logits, the program itself");
   std::snprintf(line, sizeof line, "%.0f%% of this machine's %s",

@@ -21,6 +21,7 @@ struct MemoryPlan {
   std::uint64_t slot_bytes = 0;                       // recurrent states
   std::uint64_t work_bytes = 0;                       // activations and scratch of the backend
   std::uint64_t host_bytes = 0;                       // of the core: tokenizer, program, logits, the process itself
+  std::uint64_t draft_bytes = 0;                      // all that a draft model takes
   std::uint64_t peak_load_bytes = 0;                  // what loading needs beyond the above, for a moment
   std::uint64_t machine_bytes = 0, budget_bytes = 0;  // the machine's; what of it may be planned for
   std::uint64_t token_bytes = 0;                      // of keys and values that one more token of a sequence keeps for good
@@ -31,7 +32,7 @@ struct MemoryPlan {
   std::uint64_t pool_tokens = 0;  // that all sequences together can keep
   std::string kv;                 // the form of keys and values
 
-  std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes; }
+  std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes + draft_bytes; }
   // The longest sequence that fits this machine beside the model, whatever the model was made for; 0: nothing is kept by token.
   std::uint64_t longest() const;
   std::string render() const;  // a few lines for people

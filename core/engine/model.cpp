@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "config/table.hpp"
+#include "engine/draft_open.hpp"
 #include "engine/prepared_weights.hpp"
 #include "engine/runtime.hpp"
 #include "plugin/host.hpp"
@@ -69,6 +70,7 @@ struct Model::Impl {
   bool cache_tier = false;   // and beyond the device's memory
   std::string fingerprint;   // for that: of weights and program
   bool loaded = false;
+  std::unique_ptr<Model> draft;  // of a drafter that has a model
 
   const mekik_backend& backend() const { return component.table<mekik_backend>(); }
   ~Impl() {
@@ -324,6 +326,9 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
     return config::misconfigured(pipeline, "[model]", "context",
                                  std::to_string(pipeline.model.context) + " tokens, but the cache holds " + std::to_string(m.plan.context) +
                                      "; raise memory in [cache]");
+  MEKIK_TRY(draft, open_draft(pipeline, *model, registry, pages));
+  m.draft = std::move(draft);
+  if (m.draft) m.plan.draft_bytes = m.draft->plan().total();
   if (pipeline.model.context == 0 && m.plan.context < m.program.context)
     m.notes.push_back("the model was made for " + std::to_string(m.program.context) + " tokens, but the cache holds " +
                       std::to_string(m.plan.context) + ": longer requests are refused; raise cache.memory for more");
@@ -363,9 +368,10 @@ Status Model::load() {
   m.store.reset();
   m.file.reset();
   m.loaded = true;
-  return {};
+  return m.draft ? m.draft->load() : Status{};
 }
 
+const Model* Model::draft() const { return impl_->draft.get(); }
 const config::Pipeline& Model::pipeline() const { return impl_->pipeline; }
 const std::string& Model::name() const { return impl_->name; }
 const MemoryPlan& Model::plan() const { return impl_->plan; }

@@ -50,6 +50,8 @@ class Model {
   // Any thread, after load(); ends early when `stop` is set.
   void make_resident(const std::atomic<bool>& stop) const;
 
+  const Model* draft() const;  // of a drafter that has a model; or nullptr
+
   // For the engine.
   const mekik_backend& backend() const;
   mekik_exec* exec() const;

@@ -83,7 +83,8 @@ struct Runtime {
   std::string drafter_name;
   std::uint32_t max_drafts = 0;  // of a sequence in a step; limits.max_rows has more than limits.max_seqs for them
   bool adaptive_drafts = true;
-  bool tier = false;  // the cache has a slower tier
+  bool tier = false;                     // the cache has a slower tier
+  std::unique_ptr<Runtime> draft_model;  // of a drafter that wants one: backend, exec, plan, limits, groups, sizes
   std::vector<Instance<mekik_sink_api, mekik_sink>> sinks;
   // The process.
   metrics::Metrics* metrics = nullptr;

@@ -11,9 +11,8 @@
 namespace mekik::engine {
 namespace {
 
-constexpr double kWorthIt = 1.03;              // how much more a step with drafts must promise, by tokens per second
-constexpr double kOthersWait = 1.10;           // how much longer it may make the wait of a sequence that drafts nothing
-constexpr std::uint64_t kComparedEvery = 256;  // steps; a step without drafts must be known to compare with
+constexpr double kWorthIt = 1.03;     // how much more a step with drafts must promise, by tokens per second
+constexpr double kOthersWait = 1.10;  // how much longer it may make the wait of a sequence that drafts nothing
 
 bool decodes(const Part& part) {
   const Sequence& s = *part.sequence;
@@ -21,6 +20,10 @@ bool decodes(const Part& part) {
 }
 
 }  // namespace
+
+Speculation::Speculation(const Runtime& runtime, Telemetry& telemetry) : runtime_{runtime}, telemetry_{telemetry} {
+  if (runtime.draft_model) model_ = std::make_unique<DraftModel>(*runtime.draft_model);
+}
 
 std::uint32_t Speculation::most(const Sequence& s, std::uint32_t longest) const {
   if (!on() || runtime_.vectors || runtime_.whole || s.state != SequenceState::running || s.left() != 1 || s.generated() == 0) return 0;
@@ -34,6 +37,14 @@ std::uint32_t Speculation::most(const Sequence& s, std::uint32_t longest) const 
 void Speculation::complain(const std::string& what) {
   if (!std::exchange(complained_, true)) log::warning("engine", "the drafter " + runtime_.drafter_name + " " + what + " (said once)");
 }
+
+bool Speculation::usable(std::int32_t token) {
+  if (token >= 0 && static_cast<std::uint32_t>(token) < runtime_.vocab) return true;
+  complain("proposes token " + std::to_string(token) + ", which the vocabulary does not have");
+  return false;
+}
+
+float Speculation::trusted(float confidence) { return std::isfinite(confidence) ? std::clamp(confidence, 0.0F, 1.0F) : 0.0F; }
 
 // The guess of an earlier step, which was not run, against what came.
 void Speculation::settle_guess(Sequence& s) {
@@ -93,15 +104,12 @@ void Speculation::clean(const std::vector<Part>& parts) {
     auto& confidences = confidences_[asked_[i]];
     std::size_t n = outs_[i].n;
     if (n > tokens.size()) complain("proposes more tokens than it was asked for; the rest is not used"), n = tokens.size();
-    const auto bad = std::find_if(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n),
-                                  [&](std::int32_t id) { return id < 0 || static_cast<std::uint32_t>(id) >= runtime_.vocab; });
-    if (bad != tokens.begin() + static_cast<std::ptrdiff_t>(n)) {
-      complain("proposes token " + std::to_string(*bad) + ", which the vocabulary does not have");
-      n = static_cast<std::size_t>(bad - tokens.begin());
-    }
+    std::size_t good = 0;
+    while (good < n && usable(tokens[good])) ++good;
+    n = good;
     tokens.resize(n);
     confidences.resize(n);
-    for (float& c : confidences) c = std::isfinite(c) ? std::clamp(c, 0.0F, 1.0F) : 0.0F;
+    for (float& c : confidences) c = trusted(c);
     if (n == 0) continue;
     DraftState& d = parts[asked_[i]].sequence->draft;
     d.guess = tokens[0];
@@ -111,7 +119,7 @@ void Speculation::clean(const std::vector<Part>& parts) {
 }
 
 void Speculation::propose(const std::vector<Part>& parts, const DraftRoom& room) {
-  if (ask(parts, room)) choose(parts, room);
+  if (model_ ? ask_model(parts, room) : ask(parts, room)) choose(parts, room);
   for (std::size_t p = 0; p < parts.size(); ++p)
     if (!tokens_[p].empty()) parts[p].sequence->draft.guess = -1;  // it is run
 }
@@ -174,6 +182,8 @@ void Speculation::verified(const Part& part, std::uint32_t accepted) {
   for (std::uint32_t i = 0; i < std::min(accepted + 1, run); ++i) {
     s.draft.acceptance.seen(part.confidences[i], i < accepted);
     acceptance_.seen(part.confidences[i], i < accepted);
+    s.draft.share.seen(i < accepted);
+    share_.seen(i < accepted);
   }
   telemetry_.drafted(run, accepted);
   runtime_.drafter->verified(runtime_.drafter.get(), s.id, run, accepted);
@@ -181,6 +191,7 @@ void Speculation::verified(const Part& part, std::uint32_t accepted) {
 
 void Speculation::ended(const Sequence& s) {
   if (!on() || !s.draft.asked) return;
+  if (model_) model_->forget(s.id);
   runtime_.drafter->forget(runtime_.drafter.get(), s.id, s.request->request.tenant, s.tokens.data(),
                            static_cast<std::uint32_t>(s.tokens.size()), s.prompt_tokens);
 }

@@ -12,9 +12,8 @@ constexpr std::uint64_t kIdleNs = 3'600'000'000'000;  // an idle loop is woken b
 constexpr std::uint64_t kBlockedNs = 2'000'000;       // a scheduler holds all: look again soon
 constexpr std::uint64_t kCancelNs = 10'000'000'000;   // for the last step and the events of what drain() cancels
 
-Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::Metrics& metrics, const Engine::Options& options) {
-  const auto& pipeline = model.pipeline();
-  Runtime r;
+// What computes: of the model, and of a draft model.
+void fill_runtime(const Model& model, Runtime& r) {
   r.model_name = model.name();
   r.backend = &model.backend();
   r.exec = model.exec();
@@ -28,6 +27,12 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   r.vectors = program::output_of(model.program()).name != "logits";
   r.whole = program::needs_whole_sequences(model.program());
   r.token_types = program::reads_input(model.program(), "token_types");
+}
+
+Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::Metrics& metrics, const Engine::Options& options) {
+  const auto& pipeline = model.pipeline();
+  Runtime r;
+  fill_runtime(model, r);
   r.tokenizer = model.tokenizer();
   r.extra_key = model.program().position_key + model.fingerprint();
   r.metrics = &metrics;
@@ -51,6 +56,10 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
     r.drafter_name = pipeline.draft->name;
     r.max_drafts = pipeline.max_drafts;
     r.adaptive_drafts = pipeline.adaptive_drafts;
+    if (const Model* draft = model.draft()) {
+      r.draft_model = std::make_unique<Runtime>();
+      fill_runtime(*draft, *r.draft_model);
+    }
   }
   r.tier = has_tier(*r.cache.operator->(), r.cache.get());
   for (const auto& use : pipeline.sinks) {

@@ -18,6 +18,17 @@ Result<Chain> Chain::create(const std::vector<Link>& links, const mekik_vocab& v
   return out;
 }
 
+Result<Chain> Chain::fork() const {
+  Chain out;
+  for (const auto& i : instances_) {
+    if (i.table->fork == nullptr) return unsupported(std::string{"sampler "} + i.name + " cannot be copied");
+    mekik_chain* made = nullptr;
+    MEKIK_CHECK_OK(plugin::to_status(i.table->fork(i.chain.get(), &made), std::string{"sampler "} + i.name));
+    out.instances_.push_back({i.table, i.name, {made, Destroy{i.table}}});
+  }
+  return out;
+}
+
 void Chain::accept(std::span<const std::int32_t> tokens, bool prompt) {
   for (auto& i : instances_) i.table->accept(i.chain.get(), tokens.data(), static_cast<std::uint32_t>(tokens.size()), prompt ? 1 : 0);
 }

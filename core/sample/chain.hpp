@@ -26,6 +26,8 @@ class Chain {
  public:
   // Errors: what a link says about the request, with the link's name.
   static Result<Chain> create(const std::vector<Link>& links, const mekik_vocab& vocab, std::string_view request_json);
+  // Of equal state. Code::unsupported when a link cannot be copied.
+  Result<Chain> fork() const;
   void accept(std::span<const std::int32_t> tokens, bool prompt);
   Status apply(std::span<float> logits, double uniform);
 

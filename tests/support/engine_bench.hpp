@@ -117,6 +117,7 @@ struct Setup {
   const mekik_drafter* drafter = nullptr;  // with `drafter_state`, which must outlive the bench; or a component's name
   mekik_draft* drafter_state = nullptr;
   std::string drafter_name, drafter_options;
+  bool draft_model = false;      // with drafter "model": a backend of its own that says what the model says, but for its hook
   std::uint32_t max_drafts = 4;  // max_rows should be more than max_seqs for them
   bool adaptive_drafts = false;
   const mekik_cache_policy* own_cache = nullptr;  // instead; `own_cache_state` is its instance
@@ -188,6 +189,16 @@ class Bench {
       if (!made) throw std::runtime_error{made.status().text};
       r.drafter = std::move(*made);
     }
+    if (setup.draft_model) {
+      draft_backend.emplace(limits_of(setup), setup.windows, setup.vocab, false);
+      r.draft_model = std::make_unique<engine::Runtime>();
+      r.draft_model->backend = &FakeBackend::table();
+      r.draft_model->exec = draft_backend->exec();
+      r.draft_model->limits = limits_of(setup);
+      r.draft_model->vocab = r.draft_model->row_size = setup.vocab;
+      r.draft_model->context = setup.context;
+      r.draft_model->groups = r.groups;
+    }
     r.drafter_name = setup.drafter_name.empty() ? "own" : setup.drafter_name;
     r.max_drafts = setup.max_drafts;
     r.adaptive_drafts = setup.adaptive_drafts;
@@ -213,6 +224,8 @@ class Bench {
     clock.now += 1'000'000;
     const auto turn = loop->step();
     if (const auto status = loop->check_invariants(); !status.ok()) throw std::runtime_error{status.text};
+    if (draft_backend && !draft_backend->faults.empty())
+      throw std::runtime_error{"the draft model's backend saw: " + draft_backend->faults[0]};
     if (!backend.faults.empty()) throw std::runtime_error{"the backend saw: " + backend.faults.front()};
     return turn;
   }
@@ -235,6 +248,7 @@ class Bench {
   FakeClock clock;
   metrics::Metrics metrics;
   FakeBackend backend;
+  std::optional<FakeBackend> draft_backend;
   std::function<void(const engine::Event&)> on_event;  // also called with every event
 
  private:
