@@ -82,7 +82,7 @@ std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, co
 
 std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
   // Reading the pages takes as long as opening the file and making its tokenizer, so it happens beside that.
-  auto loading = std::async(std::launch::async, [&]() -> const program::Pages& { return pages(pipeline.model.pages); });
+  const auto loading = std::async(std::launch::async, [&]() -> const program::Pages& { return pages(pipeline.model.pages); }).share();
   return need(engine::Model::open(pipeline, registry_, [&]() -> const program::Pages& { return loading.get(); }));
 }
 

@@ -3,10 +3,11 @@ others; and copies take fewer steps."""
 import threading
 
 from harness import main
-from real import Mekik, need_model
+from real import MODEL, Mekik, need_model
 
 need_model()
-DRAFTERS = {"ngram": "", "suffix": ""}
+# A draft model that is the model itself is always right.
+DRAFTERS = {"ngram": [], "suffix": [], "model": [f"--set=draft.model={MODEL}"]}
 plain = Mekik(cache="prefix")
 TEXT = ("The committee met on Tuesday to hear the report of the treasurer. The treasurer said that the roof of the mill had cost four "
         "hundred crowns, and that the wheel would cost two hundred more before the winter. ")
@@ -17,7 +18,7 @@ SETTINGS = [{"temperature": 0}, {"temperature": 0.7, "seed": 5}, {"temperature":
 
 
 def drafting(name, *words):
-    return Mekik(f"--set=draft.use={name}", *words, cache="prefix")
+    return Mekik(f"--set=draft.use={name}", *DRAFTERS[name], *words, cache="prefix")
 
 
 def ask(server, prompt, settings, tokens=40):

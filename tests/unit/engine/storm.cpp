@@ -177,7 +177,7 @@ TEST_CASE("a storm of drafts beside shortages, windows and recurrent states chan
     for (std::size_t i = 0; i < expected.size(); ++i)
       for (std::uint32_t k = 0; k < expected.request(i).n; ++k) oracle.learn(expected.request(i).prompt, expected.answer(i, k));
     for (const auto* scheduler : {"continuous", "static"})
-      for (const int which : {0, 1, 2, 3})
+      for (const int which : {0, 1, 2, 3, 4})
         for (const std::uint32_t blocks : {32u, 256u}) {
           OwnDrafter knowing{oracle}, lying{Liar{seed}};
           Setup setup = kind;
@@ -186,6 +186,7 @@ TEST_CASE("a storm of drafts beside shortages, windows and recurrent states chan
           setup.keeping_cache = blocks > 32;
           setup.adaptive_drafts = which == 3;
           if (which == 2) setup.drafter_name = "ngram", setup.drafter_options = "min = 1";
+          else if (which == 4) setup.drafter_name = "model", setup.drafter_options = "model = \"draft.gguf\"", setup.draft_model = true;
           else (which == 1 ? lying : knowing).use_in(setup);
           CAPTURE(scheduler, which, blocks);
           preemptions += storm(setup, expected, seed++);
