@@ -71,7 +71,7 @@ struct Pipeline {
   std::uint32_t threads = 0;  // 0: one per core
   std::vector<std::uint32_t> devices;
   std::uint32_t block_tokens = 32;
-  std::uint64_t cache_bytes = 0;  // 0: planned from what the machine has
+  std::uint64_t cache_bytes = 0;   // 0: planned from what the machine has
   std::uint64_t cache_tokens = 0;  // not a key: of a draft model, which needs no more than the model; 0: as the memory allows
   std::string kv = "auto";
   std::uint32_t max_batch_tokens = 512, max_sequences = 64;

@@ -8,8 +8,7 @@
 
 namespace mekik::engine {
 
-// Counts by the confidence that the drafter gave, so that only the order of its numbers matters. Old counts fade. A sequence's own counts
-// begin as the drafter's over all sequences, and those as the confidences themselves.
+// Counts by the confidence that the drafter gave, so that only the order of its numbers matters. Old counts fade.
 class Acceptance {
  public:
   explicit Acceptance(float keep) : keep_{keep} {}
@@ -21,8 +20,9 @@ class Acceptance {
   // The probability that a token of this confidence comes true. `expected`: where nothing has been seen.
   double of(float confidence, double expected) const {
     const Count& c = counts_[bucket(confidence)];
-    return (static_cast<double>(c.came) + kPrior * expected) / (static_cast<double>(c.all) + kPrior);
+    return std::clamp((static_cast<double>(c.came) + kPrior * expected) / (static_cast<double>(c.all) + kPrior), 0.001, 0.999);
   }
+  double of(float confidence) const { return of(confidence, static_cast<double>(confidence)); }
 
  private:
   static constexpr double kPrior = 4;
@@ -37,6 +37,24 @@ class Acceptance {
   };
   std::array<Count, kBuckets> counts_{};
   float keep_;
+};
+
+// How much more or less a sequence comes true than all do: one number beside their counts, so that a few tokens tell a copy from prose.
+class Leaning {
+ public:
+  // Nothing is said of a sequence before so many tokens; they are looked at without being run.
+  bool known() const { return seen_ >= 3; }
+  double of(double all) const { return 1 / (1 + std::exp(-(std::log(all / (1 - all)) + bias_))); }
+  void seen(double all, bool came) {
+    const double step = std::max(kLastStep, kFirstStep / (1 + seen_ / 3.0));
+    bias_ = std::clamp(bias_ + step * ((came ? 1 : 0) - of(all)), -5.0, 3.0);
+    seen_ = std::min(seen_ + 1, 1000u);
+  }
+
+ private:
+  static constexpr double kFirstStep = 1.5, kLastStep = 0.4;
+  double bias_ = -1;  // doubted at first
+  std::uint32_t seen_ = 0;
 };
 
 // The same for all tokens alike.
@@ -55,7 +73,7 @@ class Share {
 
 // What speculation keeps of a sequence.
 struct DraftState {
-  Acceptance acceptance{0.95F};  // about the last twenty of each confidence
+  Leaning leaning;
   Share share{0.95F};
   bool asked = false;  // the drafter knows the sequence
   std::uint32_t accepted = 0, rejected = 0;

@@ -51,8 +51,7 @@ void Speculation::settle_guess(Sequence& s) {
   DraftState& d = s.draft;
   if (d.guess < 0 || d.guess_at >= s.tokens.size()) return;
   const bool came = s.tokens[d.guess_at] == d.guess;
-  d.acceptance.seen(d.guess_confidence, came);
-  acceptance_.seen(d.guess_confidence, came);
+  this->came(s, d.guess_confidence, came);
   runtime_.drafter->verified(runtime_.drafter.get(), s.id, 0, came ? 1 : 0);
   d.guess = -1;
 }
@@ -129,10 +128,10 @@ void Speculation::choose(const std::vector<Part>& parts, const DraftRoom& room) 
   std::vector<Candidate> candidates;
   for (const std::size_t p : asked_) {
     double value = 1;
-    const std::size_t most = std::min<std::size_t>(tokens_[p].size(), room.granted[p]);
+    std::size_t most = std::min<std::size_t>(tokens_[p].size(), room.granted[p]);
+    if (runtime_.adaptive_drafts && !model_ && !parts[p].sequence->draft.leaning.known()) most = 0;
     for (std::size_t i = 0; i < most; ++i) {
-      const float confidence = confidences_[p][i];
-      value *= parts[p].sequence->draft.acceptance.of(confidence, acceptance_.of(confidence, static_cast<double>(confidence)));
+      value *= comes_true(*parts[p].sequence, confidences_[p][i]);
       candidates.push_back({p, value});
     }
   }
@@ -180,8 +179,7 @@ void Speculation::verified(const Part& part, std::uint32_t accepted) {
   Sequence& s = *part.sequence;
   const auto run = static_cast<std::uint32_t>(part.drafts.size());
   for (std::uint32_t i = 0; i < std::min(accepted + 1, run); ++i) {
-    s.draft.acceptance.seen(part.confidences[i], i < accepted);
-    acceptance_.seen(part.confidences[i], i < accepted);
+    came(s, part.confidences[i], i < accepted);
     s.draft.share.seen(i < accepted);
     share_.seen(i < accepted);
   }

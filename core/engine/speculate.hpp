@@ -53,6 +53,11 @@ class Speculation {
     double value = 1;                    // the probability that all of it comes true
   };
   void settle_guess(Sequence& s);
+  double comes_true(const Sequence& s, float confidence) const { return s.draft.leaning.of(acceptance_.of(confidence)); }
+  void came(Sequence& s, float confidence, bool did) {
+    s.draft.leaning.seen(acceptance_.of(confidence), did);
+    acceptance_.seen(confidence, did);
+  }
   // speculate_model.cpp
   bool ask_model(const std::vector<Part>& parts, const DraftRoom& room);
   std::vector<Open> open_proposals(const std::vector<Part>& parts, const DraftRoom& room);

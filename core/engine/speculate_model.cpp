@@ -141,7 +141,7 @@ Status Speculation::extend(const std::vector<Part>& parts, std::vector<Open>& op
     const float confidence = trusted(confidences[i]);
     tokens_[o.part].push_back(tokens[i]);
     confidences_[o.part].push_back(confidence);
-    o.value *= parts[o.part].sequence->draft.acceptance.of(confidence, acceptance_.of(confidence, static_cast<double>(confidence)));
+    o.value *= comes_true(*parts[o.part].sequence, confidence);
     model_->append(parts[o.part].sequence->id, tokens[i]);
     if (o.chain) o.chain->accept({&tokens[i], 1}, false);
   }

@@ -45,6 +45,22 @@ TEST_CASE("acceptance is counted by confidence, and old counts fade") {
   for (const float odd : {0.0F, 1.0F, -3.0F, 7.0F}) acceptance.seen(odd, true);
 }
 
+TEST_CASE("a few tokens tell how much a sequence leans") {
+  engine::Leaning prose, copy;
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(prose.known());
+    prose.seen(0.9, false);
+    copy.seen(0.9, true);
+  }
+  CHECK(prose.known());
+  CHECK(prose.of(0.9) < 0.35);
+  CHECK(copy.of(0.9) > 0.85);
+  for (int i = 0; i < 12; ++i) prose.seen(0.9, true);
+  CHECK(prose.of(0.9) > 0.8);  // it copies now
+  for (int i = 0; i < 1000; ++i) prose.seen(0.5, i % 2 == 0);
+  CHECK(prose.of(0.5) == Approx(0.5).margin(0.15));
+}
+
 namespace {
 
 // Loops that take time: a step of so many tokens costs `first` for the first and `more` for each further one.
