@@ -72,34 +72,13 @@ const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One st
                            kTokenBounds};
 
 const std::vector<Definition>& definitions() {
-  static const std::vector<Definition> all{kRequestsRunning,
-                                           kRequestsWaiting,
-                                           kBlocksTotal,
-                                           kBlocksFree,
-                                           kPromptTokens,
-                                           kGeneratedTokens,
-                                           kCachedTokens,
-                                           kCacheQueryTokens,
-                                           kCacheMisses,
-                                           kTierWritten,
-                                           kTierRead,
-                                           kTierFailures,
-                                           kPreemptions,
-                                           kSteps,
-                                           kStepSequences,
-                                           kStepTokens,
-                                           kWatchdogStalls,
-                                           kDrafts,
-                                           kDraftTokens,
-                                           kAcceptedTokens,
-                                           kRequestsFinished,
-                                           kRequestsRefused,
-                                           kTtft,
-                                           kTpot,
-                                           kInterToken,
-                                           kRequestTime,
-                                           kQueueTime,
-                                           kStepTime};
+  static const std::vector<Definition> all{kRequestsRunning,  kRequestsWaiting, kBlocksTotal,   kBlocksFree,
+                                           kPromptTokens,     kGeneratedTokens, kCachedTokens,  kCacheQueryTokens,
+                                           kCacheMisses,      kTierWritten,     kTierRead,      kTierFailures,
+                                           kPreemptions,      kSteps,           kStepSequences, kStepTokens,
+                                           kWatchdogStalls,   kDrafts,          kDraftTokens,   kAcceptedTokens,
+                                           kRequestsFinished, kRequestsRefused, kTtft,          kTpot,
+                                           kInterToken,       kRequestTime,     kQueueTime,     kStepTime};
   return all;
 }
 
