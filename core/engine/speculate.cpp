@@ -11,7 +11,7 @@
 namespace mekik::engine {
 namespace {
 
-constexpr double kWorthIt = 1.03;     // how much more a step with drafts must promise, by tokens per second
+constexpr double kWorthIt = 1.10;     // how much more a step with drafts must promise, by tokens per second: measured times are uncertain
 constexpr double kOthersWait = 1.10;  // how much longer it may make the wait of a sequence that drafts nothing
 
 bool decodes(const Part& part) {

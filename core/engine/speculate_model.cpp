@@ -12,7 +12,7 @@ namespace {
 constexpr double kGuess = 0.7;            // of a draft model's tokens are expected to come true, before any were seen
 constexpr double kGuessedShare = 0.25;    // of the model's time for its draft model's, before it is measured
 constexpr double kFade = 0.9;             // of the mean time of a run
-constexpr double kWorthARun = 1.03;       // as in speculate.cpp
+constexpr double kWorthARun = 1.03;       // what a run must promise; what is run of it must promise more, by then
 constexpr std::uint32_t kTriedDepth = 2;  // of a proposal that only finds out whether drafting would pay
 
 }  // namespace
