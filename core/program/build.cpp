@@ -104,13 +104,31 @@ void Emitter::run_items(const std::vector<Item>& items, std::map<std::string, Da
       continue;
     }
     bool taken = false;
+    const std::size_t first_put_off = put_off_.size();
     const bool known = guard([&] {
       Scope scope;
       scope.layer = layer_;
       scope.locals = &locals;
       taken = condition(*item.when, scope);
     });
-    if (known) run_items(taken ? item.then : item.otherwise, locals);
+    if (known) {
+      run_items(taken ? item.then : item.otherwise, locals);
+      continue;
+    }
+    Datum failed = poison();
+    if (put_off_.size() > first_put_off) failed.index = static_cast<std::uint32_t>(put_off_.size());
+    spoil(item.then, failed, locals);
+    spoil(item.otherwise, failed, locals);
+  }
+}
+
+// What lines would have assigned, had it been known whether they are taken: the values of before are not it.
+void Emitter::spoil(const std::vector<Item>& items, const Datum& failed, std::map<std::string, Datum>& locals) {
+  for (const Item& item : items) {
+    if (item.line)
+      for (const Target& target : item.line->targets) locals[target.name] = failed;
+    spoil(item.then, failed, locals);
+    spoil(item.otherwise, failed, locals);
   }
 }
 

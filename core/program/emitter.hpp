@@ -45,6 +45,7 @@ class Emitter : public ModelReader {
   void check_sizes();
   void run_program();
   void run_items(const std::vector<Item>& items, std::map<std::string, Datum>& locals);
+  void spoil(const std::vector<Item>& items, const Datum& failed, std::map<std::string, Datum>& locals);
   void run_line(const Line& line, std::map<std::string, Datum>& locals);
   void assign(const Line& line, const Target& target, Datum value, std::size_t first_new, std::map<std::string, Datum>& locals);
   Task task_for(const std::map<std::string, Datum>& locals);

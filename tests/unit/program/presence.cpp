@@ -125,3 +125,34 @@ TEST_CASE("presence: no tensor of a layer may be missing") {
   }
   CHECK(tried > 1000);
 }
+
+// The same of what stands outside of the layers: an answer without it would be another model's. A head may be that of a model that is tied,
+// and a classifier without its last weight is still a model.
+TEST_CASE("presence: no tensor outside of the layers may be missing") {
+  std::size_t tried = 0;
+  for (const std::string& name : test::all_folders()) {
+    const ModelMeta whole = test::load_folder(name);
+    BuildOptions options;
+    options.outputs.clear();
+    const auto program = test::all_pages().build(whole, options);
+    INFO(name << ": " << program.status().text);
+    REQUIRE(program.ok());
+    std::set<std::uint32_t> used;
+    for (const WeightRecipe& recipe : program->weights) {
+      for (const RowRun& run : recipe.rows) used.insert(run.source);
+      for (const WeightRecipe::Part& part : recipe.parts) used.insert(part.source);
+    }
+    for (const std::uint32_t i : used) {
+      const std::string& lost = whole.tensors[i].name;
+      const json::value* tied = json::find(whole.config, "tie_word_embeddings");
+      const bool may_go = (lost == "lm_head.weight" && tied != nullptr && *tied == json::value(true)) || lost == "score.weight";
+      if (may_go || std::regex_search(lost, std::regex{R"(\.\d+\.)"})) continue;
+      ModelMeta damaged = whole;
+      damaged.tensors.erase(damaged.tensors.begin() + i);
+      ++tried;
+      INFO(lost);
+      CHECK(!test::all_pages().build(damaged, options).ok());
+    }
+  }
+  CHECK(tried > 600);
+}
