@@ -153,11 +153,16 @@ Result<Model> read_proto(std::string_view bytes) {
   return model;
 }
 
+// Classes of models whose own Python file hands each text to SentencePiece as it is, behind BOS.
+bool is_plain_class(std::string_view name) {
+  return name == "BaichuanTokenizer" || name == "InternLMTokenizer" || name == "InternLM2Tokenizer" || name == "InternLM3Tokenizer";
+}
+
 // The classes whose ids are those of the pieces; others move them, or add tokens of their own.
 Status check_class(const std::string& name) {
   for (const std::string_view known :
        {"", "LlamaTokenizer", "GemmaTokenizer", "T5Tokenizer", "PreTrainedTokenizer", "TokenizersBackend", "CodeLlamaTokenizer"})
-    if (name == known) return {};
+    if (name == known || is_plain_class(name)) return {};
   return unsupported(
       "tokenizer_class " + quoted(name) +
       " is not known with tokenizer.model alone; save the tokenizer with transformers, so that the folder has a tokenizer.json");
@@ -194,7 +199,7 @@ struct Flags {
 
 Result<Flags> read_flags(const TokenConfig& config) {
   const bool t5 = config.tokenizer_class() == "T5Tokenizer";
-  MEKIK_TRY(bos, config.tokenizer().flag("add_bos_token", false));
+  MEKIK_TRY(bos, config.tokenizer().flag("add_bos_token", is_plain_class(config.tokenizer_class())));
   MEKIK_TRY(eos, config.tokenizer().flag("add_eos_token", t5));
   return Flags{bos, eos};
 }
