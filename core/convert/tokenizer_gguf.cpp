@@ -309,6 +309,14 @@ std::optional<json::value> described(const json::value& hf) {
   const text::hf::Section files{hf.as_object(), ""};
   auto config = text::hf::TokenConfig::read(files);
   if (!config.ok()) throw Unsaid{config.status().text};
+  if (const std::string packed = text_of(json::find(hf, "sentencepiece_base64")); !packed.empty()) {
+    const auto bytes = from_base64(packed);
+    if (!bytes.ok()) throw Unsaid{bytes.status().text};
+    if (!text::hf::is_tiktoken(*bytes)) return std::nullopt;
+    auto made = text::hf::describe_tiktoken(*bytes, *config);
+    if (!made.ok()) throw Unsaid{"it: " + made.status().text};
+    return json::value(*made);
+  }
   const bool words = json::find(hf, "vocab_txt") != nullptr;
   if (!words && json::find(hf, "vocab_json") == nullptr) return std::nullopt;
   auto made = words ? text::hf::describe_vocab_txt(files, *config) : text::hf::describe_vocab_merges(files, *config);

@@ -189,12 +189,15 @@ Result<std::unique_ptr<Tokenizer>> create(const json::value& value) {
     MEKIK_TRY(encoded, files.need_text("sentencepiece_base64"));
     auto bytes = decode_base64(encoded);
     if (!bytes) return std::move(bytes.status()).in("tokenizer.model");
-    return create_from_sentencepiece(*bytes, config);
+    if (!is_tiktoken(*bytes)) return create_from_sentencepiece(*bytes, config);
+    MEKIK_TRY(made, describe_tiktoken(*bytes, config));
+    return create_from_json(Section{made, "tiktoken.model"}, config);
   }
   const bool merges = files.has("vocab_json") && files.has("merges_txt");
   if (!merges && !files.has("vocab_txt"))
     return unsupported(
-        "the folder has no tokenizer that is known: neither tokenizer.json, nor tokenizer.model, nor vocab.json with merges.txt, nor "
+        "the folder has no tokenizer that is known: neither tokenizer.json, nor tokenizer.model, nor tiktoken.model, nor vocab.json with "
+        "merges.txt, nor "
         "vocab.txt");
   MEKIK_TRY(made, merges ? describe_vocab_merges(files, config) : describe_vocab_txt(files, config));
   return create_from_json(Section{made, merges ? "vocab.json and merges.txt" : "vocab.txt"}, config);

@@ -56,6 +56,11 @@ Result<std::unique_ptr<Tokenizer>> create_from_json(const Section& json, const T
 // vocab.json with merges.txt, or vocab.txt: what tokenizer.json would be.
 Result<json::object> describe_vocab_merges(const Section& files, const TokenConfig& config);
 Result<json::object> describe_vocab_txt(const Section& files, const TokenConfig& config);
+// The post_processor that adds BOS and EOS as the flags of tokenizer_config.json ask for; null where none does. `vocab`: their ids.
+Result<json::value> flag_template(const TokenConfig& config, const json::object& vocab, const std::string& bos, const std::string& eos);
+// tiktoken.model, or a tokenizer.model of that kind: what tokenizer.json would be.
+bool is_tiktoken(std::string_view bytes);
+Result<json::object> describe_tiktoken(std::string_view bytes, const TokenConfig& config);
 // tokenizer.model.
 Result<std::unique_ptr<Tokenizer>> create_from_sentencepiece(std::string_view model, const TokenConfig& config);
 

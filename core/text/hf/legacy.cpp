@@ -30,29 +30,6 @@ json::array added_tokens(const json::object& vocab, const std::vector<std::strin
   return list;
 }
 
-// BOS and EOS as the flags of tokenizer_config.json ask for.
-Result<json::value> flag_template(const TokenConfig& config, const json::object& vocab, const std::string& bos, const std::string& eos) {
-  MEKIK_TRY(add_bos, config.tokenizer().flag("add_bos_token", false));
-  MEKIK_TRY(add_eos, config.tokenizer().flag("add_eos_token", false));
-  if (!add_bos && !add_eos) return json::value{};
-  json::object specials;
-  json::array single, pair;
-  const auto special = [&](json::array& pieces, bool wanted, const std::string& token, int type) {
-    if (!wanted) return;
-    specials[token] = json::object{{"id", token}, {"ids", json::array{id_of(vocab, token)}}, {"tokens", json::array{json::value(token)}}};
-    pieces.push_back(template_piece("SpecialToken", token, type));
-  };
-  const auto text = [&](json::array& pieces, std::string_view id, int type) {
-    special(pieces, add_bos, bos, type);
-    pieces.push_back(template_piece("Sequence", id, type));
-    special(pieces, add_eos, eos, type);
-  };
-  text(single, "A", 0);
-  text(pair, "A", 0);
-  text(pair, "B", 1);
-  return json::value(json::object{{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}});
-}
-
 json::object byte_level(bool prefix, bool pattern) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", prefix}, {"trim_offsets", true}, {"use_regex", pattern}};
 }
@@ -79,6 +56,28 @@ void add_qwen2(json::object& whole) {
 }
 
 }  // namespace
+
+Result<json::value> flag_template(const TokenConfig& config, const json::object& vocab, const std::string& bos, const std::string& eos) {
+  MEKIK_TRY(add_bos, config.tokenizer().flag("add_bos_token", false));
+  MEKIK_TRY(add_eos, config.tokenizer().flag("add_eos_token", false));
+  if (!add_bos && !add_eos) return json::value{};
+  json::object specials;
+  json::array single, pair;
+  const auto special = [&](json::array& pieces, bool wanted, const std::string& token, int type) {
+    if (!wanted) return;
+    specials[token] = json::object{{"id", token}, {"ids", json::array{id_of(vocab, token)}}, {"tokens", json::array{json::value(token)}}};
+    pieces.push_back(template_piece("SpecialToken", token, type));
+  };
+  const auto text = [&](json::array& pieces, std::string_view id, int type) {
+    special(pieces, add_bos, bos, type);
+    pieces.push_back(template_piece("Sequence", id, type));
+    special(pieces, add_eos, eos, type);
+  };
+  text(single, "A", 0);
+  text(pair, "A", 0);
+  text(pair, "B", 1);
+  return json::value(json::object{{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}});
+}
 
 Result<json::object> describe_vocab_merges(const Section& files, const TokenConfig& config) {
   MEKIK_TRY(vocab, files.need_section("vocab_json"));

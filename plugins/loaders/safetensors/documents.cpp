@@ -158,8 +158,9 @@ constexpr std::array<Source, 5> kAround{{{"tokenizer_config", "tokenizer_config.
                                          {"added_tokens", "added_tokens.json"},
                                          {"generation_config", "generation_config.json"},
                                          {"config", "config.json"}}};
-constexpr std::array<const char*, 5> kSentencePiece{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model",
-                                                    "tokenizer.model.v3"};
+// Of SentencePiece or of tiktoken: the core sees which.
+constexpr std::array<const char*, 6> kVocabularies{"tokenizer.model", "spiece.model",       "sentencepiece.bpe.model",
+                                                   "spm.model",       "tokenizer.model.v3", "tiktoken.model"};
 
 }  // namespace
 
@@ -210,7 +211,7 @@ std::string Documents::tokenizer() const {
   const auto in_folder = [&](const char* file) { return folder_.root / file; };
   const bool whole = is_there(in_folder("tokenizer.json"));
   if (whole) add("tokenizer_json", read_json(in_folder("tokenizer.json"), kMaxTokenizer));
-  for (const char* file : kSentencePiece) {
+  for (const char* file : kVocabularies) {
     if (!is_there(in_folder(file))) continue;
     add("sentencepiece_base64", json_text(base64(read_text(in_folder(file), kMaxTokenizer))));
     break;

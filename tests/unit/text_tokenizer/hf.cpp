@@ -32,6 +32,17 @@ std::unique_ptr<text::Tokenizer> made(json::object json, const std::string& more
   return test::make(json::object{{"hf", files}});
 }
 
+std::string base64(const std::string& bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const auto byte = [&](std::size_t i) { return at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u; };
+    const std::uint32_t bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    for (std::size_t i = 0; i < 4; ++i) out += at + i <= bytes.size() ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
+}
+
 std::string refusal(const std::string& key, const std::string& value) {
   json::object json = small();
   json[key] = parsed(value);
@@ -92,6 +103,60 @@ TEST_CASE("folders without a known tokenizer say what they lack") {
   CHECK_THAT(said(R"({"sentencepiece_base64": "CgX/"})"), Contains("tokenizer.model is damaged"));
   CHECK_THAT(said(R"({"sentencepiece_base64": "", "tokenizer_config": {"tokenizer_class": "XLMRobertaTokenizer"}})"),
              Contains("XLMRobertaTokenizer"));
+}
+
+TEST_CASE("a tokenizer.model alone: classes that put BOS in front") {
+  std::string model;  // <unk>, <s>, </s>, "▁a" of SentencePiece's protobuf
+  for (const auto& [text, type] : {std::pair{std::string{"<unk>"}, '\2'},
+                                   {"<s>", '\3'},
+                                   {"</s>", '\3'},
+                                   {"\xE2\x96\x81"
+                                    "a",
+                                    '\1'}}) {
+    const std::string piece = std::string{"\x0A"} + static_cast<char>(text.size()) + text + "\x18" + type;
+    model += std::string{"\x0A"} + static_cast<char>(piece.size()) + piece;
+  }
+  const auto ids = [&](const std::string& config) {
+    return test::make(json::object{{"hf", json::object{{"sentencepiece_base64", base64(model)}, {"tokenizer_config", parsed(config)}}}})
+        ->encode("a", true, false);
+  };
+  CHECK(ids(R"({"tokenizer_class": "LlamaTokenizer"})") == Ids{3});
+  for (const char* name : {"BaichuanTokenizer", "InternLMTokenizer", "InternLM2Tokenizer", "InternLM3Tokenizer"}) {
+    CHECK(ids(std::string{R"({"tokenizer_class": ")"} + name + "\"}") == Ids{1, 3});
+    CHECK(ids(std::string{R"({"add_bos_token": false, "tokenizer_class": ")"} + name + "\"}") == Ids{3});
+  }
+}
+
+TEST_CASE("vocabularies of tiktoken: merged by rank, cut as their class says") {
+  const auto create = [](const std::string& lines, const std::string& config) {
+    return text::Tokenizer::create(
+        json::object{{"hf", json::object{{"sentencepiece_base64", base64(lines)}, {"tokenizer_config", parsed(config)}}}});
+  };
+  std::string lines;
+  for (int byte = 0; byte < 256; ++byte) lines += base64(std::string(1, static_cast<char>(byte))) + " " + std::to_string(byte) + "\n";
+  const std::string you = "\xE4\xBD\xA0";
+  for (const std::string& token :
+       {std::string{"bc"}, std::string{"ab"}, std::string{"abc"}, std::string{"12"}, you, you.substr(0, 2), "x" + you})
+    lines += base64(token) + " " + std::to_string(std::count(lines.begin(), lines.end(), '\n')) + "\n";
+  const std::string added =
+      R"({"add_bos_token": true, "bos_token": "[B]", "added_tokens_decoder": {"300": {"content": "[B]", "special": true}})";
+  const auto tokenizer = create(lines, added + "}");
+  REQUIRE(tokenizer.ok());
+  CHECK((*tokenizer)->encode("abc", false, false) == Ids{258});  // a word of the vocabulary, whatever its merges
+  CHECK((*tokenizer)->encode("abcab", false, false) == Ids{258, 257});
+  CHECK((*tokenizer)->encode("1234", false, false) == Ids{259, 51, 52});
+  CHECK((*tokenizer)->encode("y" + you, false, false) == Ids{121, 260});  // merged of a token that comes behind it
+  CHECK((*tokenizer)->encode("x" + you, false, false) == Ids{262});
+  CHECK((*tokenizer)->encode("[B]a", true, true) == Ids{300, 300, 97});
+  const auto kimi = create(lines, added + R"(, "tokenizer_class": "TikTokenTokenizer"})");
+  REQUIRE(kimi.ok());
+  CHECK((*kimi)->encode("x" + you, false, false) == Ids{120, 260});  // Chinese is apart
+  const auto said = [&](const std::string& text) { return create(text, "{}").status().text; };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(said("YQ== 0\nYg==\n"), Contains("line 2 of the tiktoken vocabulary is not a token in base64"));
+  CHECK_THAT(said("YQ== 0\nYQ== 1\n"), Contains("line 2 of the tiktoken vocabulary has a token that was there before"));
+  CHECK_THAT(said("YQ== 0\nYg== 0\n"), Contains("two tokens of the tiktoken vocabulary have the number 0"));
+  CHECK_THAT(said("YQ== 99999999\n"), Contains("line 1 of the tiktoken vocabulary has the number 99999999"));
 }
 
 TEST_CASE("special tokens of a tokenizer.json are recognised in trusted text only") {
