@@ -225,7 +225,9 @@ ServerUse server_of(const Table& table) {
   const auto unsigned_of = [&](const char* key) { return static_cast<std::uint64_t>(table.i64(key)); };
   ServerUse out;
   out.listen = table.texts("listen");
-  out.api_key = table.text("api_key");
+  out.api_keys = table.texts("api_keys");
+  if (const std::string key = table.text("api_key"); !key.empty()) out.api_keys.insert(out.api_keys.begin(), key);
+  out.share_prefixes = table.i64("share_prefixes") != 0;
   out.max_body_bytes = unsigned_of("max_body");
   out.max_header_bytes = unsigned_of("max_header");
   out.header_timeout_ns = unsigned_of("header_timeout");
@@ -286,8 +288,7 @@ void Loader::check_devices() {
 
 void Loader::check_server() {
   Table::Option* listen = option("server", "listen");
-  const Table::Option* key = option("server", "api_key");
-  if (listen == nullptr || key == nullptr) return;
+  if (listen == nullptr || option("server", "api_key") == nullptr || option("server", "api_keys") == nullptr) return;
   std::set<std::string> seen;
   for (Table::Item& item : listen->items) {
     const Result<std::string> checked = check_listen(item.text, item.origin);
@@ -297,8 +298,16 @@ void Loader::check_server() {
     else item.text = *checked;
   }
   const auto visible = [](char c) { return c > 0x20 && c < 0x7F; };
-  if (!key->items.empty() && !std::all_of(key->items[0].text.begin(), key->items[0].text.end(), visible))
-    diagnostics_.error(key->origin, "'api_key' may hold visible ASCII characters only", "others cannot be sent in a header");
+  std::set<std::string> keys;
+  for (const char* name : {"api_key", "api_keys"})
+    for (const Table::Item& item : option("server", name)->items) {
+      const auto say = [&](const std::string& what, const std::string& why) {
+        diagnostics_.error(option("server", name)->origin, "'" + std::string{name} + "'" + what, why);
+      };
+      if (!std::all_of(item.text.begin(), item.text.end(), visible))
+        say(" may hold visible ASCII characters only", "others cannot be sent in a header");
+      else if (!keys.insert(item.text).second) say(" has a key twice", "each is a tenant of its own");
+    }
 }
 
 Pipeline Loader::extract() {

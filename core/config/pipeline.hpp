@@ -44,8 +44,9 @@ struct ModelUse {
 };
 
 struct ServerUse {
-  std::vector<std::string> listen;  // "tcp://127.0.0.1:8080", "unix:/path"
-  std::string api_key;              // empty: none asked for
+  std::vector<std::string> listen;    // "tcp://127.0.0.1:8080", "unix:/path"
+  std::vector<std::string> api_keys;  // none: nobody is asked
+  bool share_prefixes = false;        // between keys
   std::uint64_t max_body_bytes = 0, max_header_bytes = 0, header_timeout_ns = 0, body_timeout_ns = 0, idle_timeout_ns = 0,
                 stall_timeout_ns = 0, drain_timeout_ns = 0;
   std::uint32_t max_connections = 0, max_queue = 0;

@@ -93,8 +93,9 @@ std::string spell_item(const mekik_option& row, const Table::Item& item) {
 }  // namespace
 
 std::string spell(const Table::Option& option) {
-  if ((option.row->flags & MEKIK_OPT_SECRET) != 0) return "\"***\"";
-  if ((option.row->flags & MEKIK_OPT_LIST) == 0) return option.items.empty() ? "" : spell_item(*option.row, option.items[0]);
+  const bool list = (option.row->flags & MEKIK_OPT_LIST) != 0;
+  if ((option.row->flags & MEKIK_OPT_SECRET) != 0) return list && option.items.empty() ? "[]" : "\"***\"";
+  if (!list) return option.items.empty() ? "" : spell_item(*option.row, option.items[0]);
   std::string out = "[";
   for (const Table::Item& item : option.items) out += (out.size() > 1 ? ", " : "") + spell_item(*option.row, item);
   return out + "]";

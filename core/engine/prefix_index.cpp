@@ -88,11 +88,10 @@ bool PrefixIndex::place_state(const Key& root, const Key& parent, std::span<cons
   return true;
 }
 
-// A tenant sees only what the tenant itself has put in.
+// Whoever has another salt does not see it.
 PrefixIndex::Key PrefixIndex::root_of(const Request& request) const {
-  const auto tenant = request.tenant;
-  if (tenant == 0) return root_;
-  const std::array<std::int32_t, 2> halves{static_cast<std::int32_t>(tenant), static_cast<std::int32_t>(tenant >> 32)};
+  if (request.salt == 0) return root_;
+  const std::array<std::int32_t, 2> halves{static_cast<std::int32_t>(request.salt), static_cast<std::int32_t>(request.salt >> 32)};
   return key(root_, halves);
 }
 

@@ -75,7 +75,7 @@ bool Speculation::ask(const std::vector<Part>& parts, const DraftRoom& room) {
     confidences_[p].resize(most);
     mekik_draft_ask ask{};
     ask.seq = s.id;
-    ask.tenant = s.request->request.tenant;
+    ask.tenant = s.request->request.salt;
     ask.tokens = s.tokens.data();
     ask.n_tokens = static_cast<std::uint32_t>(s.tokens.size());
     ask.n_prompt = s.prompt_tokens;
@@ -190,7 +190,7 @@ void Speculation::verified(const Part& part, std::uint32_t accepted) {
 void Speculation::ended(const Sequence& s) {
   if (!on() || !s.draft.asked) return;
   if (model_) model_->forget(s.id);
-  runtime_.drafter->forget(runtime_.drafter.get(), s.id, s.request->request.tenant, s.tokens.data(),
+  runtime_.drafter->forget(runtime_.drafter.get(), s.id, s.request->request.salt, s.tokens.data(),
                            static_cast<std::uint32_t>(s.tokens.size()), s.prompt_tokens);
 }
 

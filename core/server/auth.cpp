@@ -17,10 +17,13 @@ ApiError refused(std::string message) { return {401, std::move(message), "", "in
 
 }  // namespace
 
-KeyCheck::KeyCheck(std::string_view key) : digest_{key.empty() ? std::string{} : sha256_hex(key)} {}
+KeyCheck::KeyCheck(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) digests_.push_back(sha256_hex(key));
+}
 
-MaybeError KeyCheck::check(const Head& head) const {
-  if (digest_.empty()) return std::nullopt;
+MaybeError KeyCheck::check(const Head& head, std::uint64_t& tenant) const {
+  tenant = 0;
+  if (digests_.empty()) return std::nullopt;
   const std::string* field = head.header("Authorization");
   if (field == nullptr) return refused("an API key is needed: send \"Authorization: Bearer KEY\"");
   const std::size_t space = field->find(' ');
@@ -28,7 +31,11 @@ MaybeError KeyCheck::check(const Head& head) const {
     return refused("the Authorization header must be \"Bearer KEY\"");
   std::string_view key = std::string_view{*field}.substr(space);
   while (!key.empty() && key.front() == ' ') key.remove_prefix(1);
-  if (key.empty() || !same(sha256_hex(key), digest_)) return refused("the API key is not right");
+  if (key.empty()) return refused("the API key is not right");
+  const std::string given = sha256_hex(key);
+  for (const std::string& digest : digests_)  // all of them, however early one is right
+    if (same(given, digest)) tenant = std::stoull(sha256_hex("tenant " + digest).substr(0, 16), nullptr, 16) | 1;
+  if (tenant == 0) return refused("the API key is not right");
   return std::nullopt;
 }
 

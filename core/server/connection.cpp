@@ -226,7 +226,8 @@ net::awaitable<bool> Connection::read_body(RequestReader& reader, Exchange& exch
     co_return false;
   }
   const Head& head = exchange.head();
-  Match match = match_route(head, shared_.key);
+  Match match = match_route(head, shared_.keys);
+  exchange.set_tenant(match.tenant);
   MaybeError refused = refuse(match, exchange, reader, shared_.serving);
   if (refused) {
     if (!head.has_body()) exchange.allow_keep_alive();

@@ -199,7 +199,14 @@ net::awaitable<void> answer_stream(Exchange& exchange, Running& running, openai:
 ApiError shutting_down(std::string_view id) { return from_status({Code::cancelled, ""}, id); }
 
 openai::Input input_of(Exchange& exchange, const Client& client, std::string_view body) {
-  return {exchange.shared().models, body, exchange.shared().limits.body_bytes, exchange.id(), std::time(nullptr), &client.gone()};
+  return {exchange.shared().models,
+          body,
+          exchange.shared().limits.body_bytes,
+          exchange.id(),
+          std::time(nullptr),
+          &client.gone(),
+          exchange.tenant(),
+          exchange.shared().share_prefixes};
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ class Exchange {
   net::awaitable<void> end_stream();
 
   bool keep_alive() const;
+  void set_tenant(std::uint64_t tenant) { tenant_ = tenant; }
+  std::uint64_t tenant() const { return tenant_; }  // see KeyCheck
   void set_path_rest(std::string rest) { path_rest_ = std::move(rest); }
   void forbid_keep_alive() { must_close_ = true; }
   void allow_keep_alive() { must_close_ = false; }
@@ -45,6 +47,7 @@ class Exchange {
   std::string id_, path_rest_;
   bool must_close_ = false;
   int status_ = 0;
+  std::uint64_t tenant_ = 0;
 };
 
 struct Route {
@@ -61,8 +64,9 @@ struct Match {
   const Route* route = nullptr;
   std::string rest, allow;
   MaybeError error;
+  std::uint64_t tenant = 0;  // of the key that the request carries
 };
-Match match_route(const Head& head, const KeyCheck& key);
+Match match_route(const Head& head, const KeyCheck& keys);
 
 // The handlers, one file each in routes/.
 net::awaitable<void> handle_chat_completions(Exchange& exchange, std::string body);

@@ -37,7 +37,7 @@ ApiError no_route(const std::string& path) {
 
 std::span<const Route> routes() { return kRoutes; }
 
-Match match_route(const Head& head, const KeyCheck& key) {
+Match match_route(const Head& head, const KeyCheck& keys) {
   Match match;
   const Route* at_path = nullptr;
   for (const Route& route : kRoutes) {
@@ -51,7 +51,7 @@ Match match_route(const Head& head, const KeyCheck& key) {
   const bool open = at_path != nullptr && at_path->open;
   const bool options = head.method == "OPTIONS" && (at_path != nullptr || head.path == "*");
   if (options && head.path == "*") match.allow = "GET, HEAD, POST, OPTIONS";
-  if (!open && !options) match.error = key.check(head);
+  if (!open && !options) match.error = keys.check(head, match.tenant);
   if (match.error || match.route != nullptr || options) return match;
   if (at_path == nullptr) match.error = no_route(head.path);
   else

@@ -48,7 +48,7 @@ class ServerImpl final : public Server {
     for (const std::string& address : use.listen) {
       MEKIK_TRY(bound, Listener::listen(shared_.io, address));
       for (Listener& listener : bound) {
-        if (listener.is_public && use.api_key.empty())
+        if (listener.is_public && use.api_keys.empty())
           log::warning("server", listener.address + " can be reached from other machines, and no api_key is set");
         addresses_.push_back(listener.address);
         listeners_.push_back(std::move(listener));

@@ -18,10 +18,11 @@ namespace net = boost::asio;
 class Connection;
 
 struct SharedState {
-  explicit SharedState(const config::ServerUse& use) : limits{Limits::of(use)}, key{use.api_key} {}
+  explicit SharedState(const config::ServerUse& use) : limits{Limits::of(use)}, keys{use.api_keys}, share_prefixes{use.share_prefixes} {}
 
   const Limits limits;
-  const KeyCheck key;
+  const KeyCheck keys;
+  const bool share_prefixes;
   net::io_context io{1};
   Workers workers;
   std::atomic<bool> draining{false};

@@ -231,8 +231,8 @@ void check_head(const Head& head) {
   for (const Header& header : head.headers)
     require((header.first + header.second).find_first_of(std::string_view{"\r\n\0", 3}) == std::string::npos);
   require(!(head.chunked && head.content_length));
-  const KeyCheck key{"secret"};
-  const Match match = match_route(head, key);
+  const KeyCheck keys{{"secret"}};
+  const Match match = match_route(head, keys);
   if (match.error) check_error(*match.error);
   else require(match.route != nullptr || head.method == "OPTIONS");
   require(match.allow.find_first_of("\r\n") == std::string::npos);

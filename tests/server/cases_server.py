@@ -45,6 +45,8 @@ def B122():
         assert status(path="/metrics") == 401 and status(path="/health/live") == 200 and status(path="/health/ready") == 200
         assert ask(locked, post(TEXT, SHORT, "Authorization: Bearer sk-test\r\n")).status == 200
         assert "sk-test" not in locked.log
+    with Mekik("--set", 'server.api_keys=["one", "one"]', wait=False) as twice:
+        assert twice.end() == 2 and "'api_keys' has a key twice" in twice.log and '"one"' not in twice.log, twice.log
     with Mekik("--set", 'server.api_key=""', wait=False) as keyless:
         assert keyless.end() == 2 and "api_key" in keyless.log
 

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   test::FakeEngine::Behaviour behaviour;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--key" && i + 1 < argc) use.api_key = argv[++i];
+    if (word == "--key" && i + 1 < argc) use.api_keys = {argv[++i]};
     else if (word == "--unix" && i + 1 < argc) use.listen.push_back("unix:" + std::string{argv[++i]});
     else if (word == "--fast-timeouts") {
       use.header_timeout_ns = use.body_timeout_ns = use.stall_timeout_ns = 1'000'000'000;

@@ -1,5 +1,6 @@
 """The cache that keeps prefixes, on the real model: what is known is not computed again, wherever the known part ends; every answer is the
 one of a server that keeps nothing."""
+import json
 import random
 import threading
 
@@ -90,8 +91,26 @@ def more_than_fits():
         assert small.metric("mekik_prefix_cache_hits_total") > 0
 
 
+def tenants():
+    """What one key's requests left is not known to another's, unless the server says so; a salt parts requests of one key."""
+    body = {"model": "smol", "prompt": TOKENS[:200], "temperature": 0, "max_tokens": 4}
+
+    def known(server, key, **fields):
+        code, _, text = server.request("POST", "/v1/completions", dict(body, **fields), headers={"Authorization": "Bearer " + key})
+        assert code == 200, text
+        return json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    keys = ("--set", 'server.api_key="sk-a"', "--set", 'server.api_keys=["sk-b"]')
+    with Mekik(*keys, cache="prefix") as apart:
+        assert [known(apart, key) for key in ("sk-a", "sk-b", "sk-a", "sk-b")] == [0, 0, 199, 199]
+        assert [known(apart, "sk-a", cache_salt=salt) for salt in ("x", "y", "x")] == [0, 0, 199]
+    with Mekik(*keys, "--set", "server.share_prefixes=true", cache="prefix") as shared:
+        assert [known(shared, key) for key in ("sk-a", "sk-b")] == [0, 199]
+        assert [known(shared, "sk-a", cache_salt="x"), known(shared, "sk-b", cache_salt="x")] == [0, 199]
+
+
 def they_end():
     assert [kept.stop(), plain.stop()] == [0, 0]
 
 
-main([the_same_prompt, another_end, a_conversation, while_the_owner_runs, more_than_fits, they_end])
+main([the_same_prompt, another_end, a_conversation, while_the_owner_runs, more_than_fits, tenants, they_end])

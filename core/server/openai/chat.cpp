@@ -52,7 +52,7 @@ MaybeError prepare_chat(const Input& input, Prepared& out) {
   read_logprobs(fields, request);
   ChatFields chat = read_chat_fields(fields, options.warnings);
   ChatOptions parse = read_reasoning(fields);
-  if ((error = read_common(fields, kChat, *out.served, request, options, out))) return error;
+  if ((error = read_common(fields, kChat, input, *out.served, request, options, out))) return error;
   if ((error = render_chat(chat, *out.served, request.prompt, options.warnings, &parse.parse.start))) return error;
   if ((error = fit_context(*out.served, request, asked, options.warnings))) return error;
   options.choices = options.answers_per_prompt = request.n;

@@ -125,8 +125,18 @@ const Served* find_model(const std::vector<Served>& models, program::Task task, 
   return nullptr;
 }
 
-MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engine::Request& request, AnswerOptions& options,
-                       Prepared& out) {
+// Whose request it is, and what it may share with others.
+void read_owner(Fields& fields, const Input& input, engine::Request& request) {
+  request.priority = static_cast<std::int32_t>(
+      fields.integer("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()).value_or(0));
+  request.tenant = input.tenant;
+  request.salt = input.share_prefixes ? 0 : input.tenant;
+  if (const std::optional<std::string> salt = fields.text("cache_salt"); salt && !salt->empty())
+    request.salt = std::stoull(sha256_hex(std::to_string(request.salt) + " " + *salt).substr(0, 16), nullptr, 16) | 1;
+}
+
+MaybeError read_common(Fields& fields, unsigned kind, const Input& input, const Served& served, engine::Request& request,
+                       AnswerOptions& options, Prepared& out) {
   options.model = served.name;
   options.tokenizer = served.tokenizer;
   read_stop(fields, request);
@@ -136,8 +146,7 @@ MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engi
   request.n = static_cast<std::uint32_t>(fields.integer("n", 1, kMaxAnswers).value_or(1));
   request.ignore_eos = fields.boolean("ignore_eos", false);
   request.show_special = !fields.boolean("skip_special_tokens", true);
-  request.priority = static_cast<std::int32_t>(
-      fields.integer("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()).value_or(0));
+  read_owner(fields, input, request);
   options.show_special = request.show_special;
   if (const json::array* tokens = fields.array("stop_token_ids"))
     if (tokens->size() > kMaxStops || !read_tokens(*tokens, served.vocab, request.stop_tokens))
@@ -151,8 +160,7 @@ MaybeError read_vector_fields(Fields& fields, unsigned kind, const Input& input,
                               Prepared& out) {
   request.vector = true;
   request.id = std::string{input.id};
-  request.priority = static_cast<std::int32_t>(
-      fields.integer("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()).value_or(0));
+  read_owner(fields, input, request);
   fields.apply_policies(kind, options.warnings, out.logged);
   if (fields.error()) return fields.error();
   if (const json::object rest = fields.rest(); !rest.empty()) return unknown_field(rest.begin()->key(), known_fields(kind));

@@ -85,7 +85,7 @@ MaybeError prepare_completion(const Input& input, Prepared& out) {
   const json::value* prompt = fields.get("prompt");
   if (prompt == nullptr) fields.fail("prompt", "is missing");
   const auto best_of = fields.integer("best_of", 1, kMaxAnswers);
-  if ((error = read_common(fields, kCompletion, *out.served, request, options, out))) return error;
+  if ((error = read_common(fields, kCompletion, input, *out.served, request, options, out))) return error;
   if (best_of && *best_of != request.n) return bad_field("best_of", "best_of: only the value of n is supported");
   std::vector<Prompt> prompts;
   if ((error = read_prompt(*prompt, *out.served, input, prompts))) return error;

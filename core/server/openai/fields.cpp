@@ -30,6 +30,7 @@ constexpr FieldRow kRows[] = {
     {"ignore_eos", kBoth, Policy::honoured, "", ""},
     {"skip_special_tokens", kBoth, Policy::honoured, "", ""},
     {"priority", kBoth | kVectors, Policy::honoured, "", ""},
+    {"cache_salt", kBoth, Policy::honoured, "", ""},
     {"tools", kTemplated, Policy::honoured, "", ""},
     {"tool_choice", kTemplated, Policy::honoured, "", ""},
     {"parallel_tool_calls", kTemplated, Policy::honoured, "", ""},

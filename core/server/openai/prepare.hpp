@@ -30,6 +30,8 @@ struct Input {
   std::string_view id;
   std::int64_t now;                         // Unix time, for `created`
   const std::atomic<bool>* gone = nullptr;  // the client has left: nobody waits for the rest
+  std::uint64_t tenant = 0;                 // of the request's key
+  bool share_prefixes = false;              // between tenants
 };
 MaybeError prepare_chat(const Input& input, Prepared& out);
 MaybeError prepare_completion(const Input& input, Prepared& out);
@@ -45,8 +47,8 @@ const Served* find_model(const std::vector<Served>& models, Fields& fields, Mayb
 // The same, of those that are run for `task`: one that is not is refused with the way to what it does.
 const Served* find_model(const std::vector<Served>& models, program::Task task, Fields& fields, MaybeError& error);
 // Fields that chat and completions share, into `request` (all but the prompt) and `shape`.
-MaybeError read_common(Fields& fields, unsigned kind, const Served& served, engine::Request& request, AnswerOptions& options,
-                       Prepared& out);
+MaybeError read_common(Fields& fields, unsigned kind, const Input& input, const Served& served, engine::Request& request,
+                       AnswerOptions& options, Prepared& out);
 // Fields that embeddings and rerank share, into `request` (all but the prompt); refuses those that are left.
 MaybeError read_vector_fields(Fields& fields, unsigned kind, const Input& input, engine::Request& request, AnswerOptions& options,
                               Prepared& out);

@@ -65,7 +65,7 @@ TEST_CASE_METHOD(Fixture, "A model path alone: cpu, none, continuous, standard, 
   CHECK(pipeline->max_sequences == 64);
   const ServerUse& server = pipeline->server;
   CHECK(server.listen == std::vector<std::string>{"tcp://127.0.0.1:8080"});
-  CHECK(server.api_key.empty());
+  CHECK(server.api_keys.empty());
   CHECK(server.max_body_bytes == 8u << 20);
   CHECK(server.max_header_bytes == 16u << 10);
   CHECK(server.header_timeout_ns == 10'000'000'000u);
@@ -147,10 +147,10 @@ TEST_CASE_METHOD(Fixture, "--set reaches every key, into lists, too") {
   CHECK(pipeline.samplers[0].options->f64("temperature") == 0.5);
   CHECK(pipeline.sinks[1].options->text("path") == "/tmp/x.jsonl");
   CHECK(pipeline.sinks[0].options->length("fields") == 2);
-  CHECK(pipeline.server.api_key == "1#2");
+  CHECK(pipeline.server.api_keys == std::vector<std::string>{"1#2"});
   CHECK(pipeline.backend.options->text("math") == "exact");
   CHECK(pipeline.threads == 3);
-  CHECK(good(path, {"server.api_key=ab#c", "cache.kv=f16"}).server.api_key == "ab#c");
+  CHECK(good(path, {"server.api_key=ab#c", "cache.kv=f16"}).server.api_keys == std::vector<std::string>{"ab#c"});
   CHECK(good(path, {"backend.threads=2", "backend.threads=5"}).threads == 5);
   CHECK_FALSE(load(path, {"server.api_key="}).has_value());
   CHECK_FALSE(load(path, {"model.name=a\xFF"}).has_value());

@@ -203,14 +203,14 @@ TEST_CASE("a tenant does not see what another one's prompts left in the cache") 
   setup.keeping_cache = true;
   Bench bench{setup};
   auto request = request_of(prompt_of(20, 8), 4);
-  request.tenant = 1;
+  request.salt = 1;
   REQUIRE(bench.submit(request));
   bench.run();
-  request.tenant = 2;
+  request.salt = 2;
   const auto other = bench.submit(request);
   bench.run();
   CHECK(bench.answer(*other).usage.cached_tokens == 0);
-  request.tenant = 1;
+  request.salt = 1;
   const auto same = bench.submit(request);
   bench.run();
   CHECK(bench.answer(*same).usage.cached_tokens == 19);

@@ -240,15 +240,20 @@ TEST_CASE_METHOD(Fixture, "B131, B133: hostile JSON") {
 }
 
 TEST_CASE("B122: the API key") {
-  const KeyCheck key{"sk-test"};
+  const KeyCheck keys{{"sk-test", "sk-other"}};
+  std::uint64_t tenant = 0;
   const auto refused = [&](const char* value) {
     Head head;
     if (value != nullptr) head.headers.emplace_back("Authorization", value);
-    return key.check(head).has_value();
+    return keys.check(head, tenant).has_value();
   };
   CHECK_FALSE(refused("Bearer sk-test"));
+  const std::uint64_t first = tenant;
+  CHECK_FALSE(refused("Bearer sk-other"));
+  CHECK((first != 0 && tenant != 0 && tenant != first));
   CHECK_FALSE(refused("bearer sk-test"));
   for (const char* bad : {"Bearer sk-tes", "Bearer sk-testx", "Bearer", "Bearer ", "", "sk-test", "Basic sk-test"}) CHECK(refused(bad));
   CHECK(refused(nullptr));
-  CHECK_FALSE(KeyCheck{""}.check(Head{}).has_value());
+  CHECK_FALSE(KeyCheck{{}}.check(Head{}, tenant).has_value());
+  CHECK(tenant == 0);
 }
