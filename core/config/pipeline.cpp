@@ -226,7 +226,7 @@ ServerUse server_of(const Table& table) {
   ServerUse out;
   out.listen = table.texts("listen");
   out.api_keys = table.texts("api_keys");
-  if (const std::string key = table.text("api_key"); !key.empty()) out.api_keys.insert(out.api_keys.begin(), key);
+  if (const std::string_view key = table.text("api_key"); !key.empty()) out.api_keys.emplace(out.api_keys.begin(), key);
   out.share_prefixes = table.i64("share_prefixes") != 0;
   out.max_body_bytes = unsigned_of("max_body");
   out.max_header_bytes = unsigned_of("max_header");

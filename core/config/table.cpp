@@ -93,11 +93,13 @@ std::string spell_item(const mekik_option& row, const Table::Item& item) {
 }  // namespace
 
 std::string spell(const Table::Option& option) {
-  const bool list = (option.row->flags & MEKIK_OPT_LIST) != 0;
-  if ((option.row->flags & MEKIK_OPT_SECRET) != 0) return list && option.items.empty() ? "[]" : "\"***\"";
+  const bool list = (option.row->flags & MEKIK_OPT_LIST) != 0, secret = (option.row->flags & MEKIK_OPT_SECRET) != 0;
+  if (secret && !list) return "\"***\"";
   if (!list) return option.items.empty() ? "" : spell_item(*option.row, option.items[0]);
   std::string out = "[";
-  for (const Table::Item& item : option.items) out += (out.size() > 1 ? ", " : "") + spell_item(*option.row, item);
+  std::size_t n = 0;
+  for (const Table::Item& item : option.items)
+    out += (out.size() > 1 ? ", " : "") + (secret ? "\"***" + std::to_string(++n) + "\"" : spell_item(*option.row, item));
   return out + "]";
 }
 
