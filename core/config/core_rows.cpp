@@ -104,7 +104,7 @@ constexpr std::array kServer{
     row("listen", MEKIK_OPT_TEXT, MEKIK_OPT_LIST, "[\"tcp://127.0.0.1:8080\"]", 1, 64, nullptr, "Addresses: tcp://HOST:PORT or unix:PATH."),
     row("api_key", MEKIK_OPT_TEXT, MEKIK_OPT_SECRET, nullptr, 1, 4096, nullptr,
         "The key that requests must carry; without it none is asked for."),
-    row("api_keys", MEKIK_OPT_TEXT, MEKIK_OPT_SECRET | MEKIK_OPT_LIST, "[]", 1, 4096, nullptr,
+    row("api_keys", MEKIK_OPT_TEXT, MEKIK_OPT_SECRET | MEKIK_OPT_LIST, "[]", 0, 4096, nullptr,
         "Further keys. Who has one is a tenant: schedulers can weigh tenants, and the prefixes of one are not known to another."),
     row("share_prefixes", MEKIK_OPT_BOOL, 0, "false", 0, 0, nullptr,
         "Whether what one key's requests have computed is used for others, too, who can tell by the time what was asked before."),

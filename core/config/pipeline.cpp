@@ -306,6 +306,7 @@ void Loader::check_server() {
       };
       if (!std::all_of(item.text.begin(), item.text.end(), visible))
         say(" may hold visible ASCII characters only", "others cannot be sent in a header");
+      else if (item.text.empty()) say(" must not have an empty key", "everybody has that");
       else if (!keys.insert(item.text).second) say(" has a key twice", "each is a tenant of its own");
     }
 }

@@ -71,7 +71,7 @@ def limits():
     assert set(said) == set(options), set(said) ^ set(options)
     for key, fallback in said.items():
         expected = options[key].get("default", "")
-        expected = f"`{json.dumps(expected)}`" if isinstance(expected, list) else str(expected)
+        expected = f"`{json.dumps(expected)}`" if isinstance(expected, list) else json.dumps(expected).strip(chr(34))
         assert fallback == expected, (key, fallback, expected)
 
 

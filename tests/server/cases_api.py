@@ -193,13 +193,13 @@ def B60():
 
 
 def leave(of, body, count, occupants=0):
-    """`count` clients that send the body and close the socket after 0.2 s."""
+    """`count` clients that send the body, and close the socket when all of them run or wait."""
     before = of.metric("mekik_requests_finished_total", reason="cancelled")
     socks = []
     for i in range(count):
         socks.append(socket.create_connection(("127.0.0.1", of.port)))
         socks[-1].sendall(post(TEXT, {"model": NAME, "max_tokens": 2000, "ignore_eos": True, "seed": i, **body}))
-    time.sleep(0.2)
+    assert wait_for(lambda: sum(of.used_blocks()[1:]) == occupants + count, 10), of.used_blocks()
     for sock in socks:
         sock.close()
     gone = lambda: of.metric("mekik_requests_finished_total", reason="cancelled") == before + count
