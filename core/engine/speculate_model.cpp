@@ -118,7 +118,7 @@ Status Speculation::extend(const std::vector<Part>& parts, std::vector<Open>& op
     ask.uniform = sample::uniform(s.request->seed, s.index, all.size());
     if (open[i].chain) MEKIK_CHECK_OK(open[i].chain->apply(logits, ask.uniform));
     ask.seq = s.id;
-    ask.tenant = s.request->request.tenant;
+    ask.tenant = s.request->request.salt;
     ask.tokens = all.data();
     ask.n_tokens = static_cast<std::uint32_t>(all.size());
     ask.n_prompt = s.prompt_tokens;
