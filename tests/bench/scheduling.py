@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from real import Mekik, need_model  # noqa: E402
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-USERS, REQUESTS = 32, 64
+USERS, REQUESTS = 32, 192
 
 
 def tokens_of(seed, n):
