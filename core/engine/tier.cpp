@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kInFlight = std::uint64_t{256} << 20;  // bytes on their way to or from the tier
 constexpr std::uint64_t kTurnBytes = std::uint64_t{8} << 20;   // read out beside steps in one turn
 constexpr std::uint64_t kLeastWaitNs = 500'000'000;            // for a fetch; longer where computing takes longer
+constexpr std::uint64_t kFirstWaitNs = 3'000'000'000;          // before anything is known of computing: at a start disks are cold, too
 constexpr std::size_t kMaxOffers = 65536;
 constexpr char kMagic[8] = {'m', 'e', 'k', 'i', 'k', 'k', 'v', '1'};
 
@@ -143,7 +144,7 @@ void Tier::fetch(const Sequence& s, std::uint64_t now_ns) {
   }
   const std::uint64_t compute = prefixes_.token_ns() * block * (missing + 1);
   if (fetch.operations.empty() || (compute > 0 && s.tier.expected_ns > compute)) fetch.waited_for = false;
-  fetch.deadline_ns = now_ns + std::max(kLeastWaitNs, compute);
+  fetch.deadline_ns = now_ns + (compute == 0 ? kFirstWaitNs : std::max(kLeastWaitNs, compute));
 }
 
 bool Tier::fetching(std::uint64_t sequence) const {
