@@ -309,6 +309,9 @@ void Loader::check_server() {
       else if (item.text.empty()) say(" must not have an empty key", "everybody has that");
       else if (!keys.insert(item.text).second) say(" has a key twice", "each is a tenant of its own");
     }
+  if (const Table::Option* share = option("server", "share_prefixes");
+      keys.empty() && share != nullptr && !share->items.empty() && share->items[0].integer != 0)
+    diagnostics_.error(share->origin, "'share_prefixes' has no effect without keys", "without keys everybody shares; leave it out");
 }
 
 Pipeline Loader::extract() {

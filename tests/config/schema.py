@@ -13,7 +13,7 @@ except ImportError as missing:
 
 # What a schema cannot know: other files, what is installed or on disk, --set, the shape of an address, what only a warning is about.
 BEYOND = {
-    "extends_cycle", "extends_deep", "extends_missing", "extends_self", "no_model_file", "listen", "secrets_characters",
+    "extends_cycle", "extends_deep", "extends_missing", "extends_self", "no_model_file", "listen", "secrets_characters", "share_nothing",
     "set_extends", "set_unknown",
 }  # fmt: skip
 

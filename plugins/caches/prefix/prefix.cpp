@@ -22,12 +22,11 @@ class Prefix {
       mekik::opt::size("host_memory", "0", 0, 1e15,
                        "Memory of the host for what the backend's memory has no room for; of use where that is another. 0: none."),
       mekik::opt::path("disk", nullptr, "A directory where prompts and answers are kept beyond a restart, also for other processes."),
-      mekik::opt::size("disk_size", "\"8GiB\"", 1 << 20, 1e15, "Bytes that the directory may take; the longest unused goes."),
+      mekik::opt::size("disk_size", nullptr, 1 << 20, 1e15, "Bytes that the directory may take, by default 8GiB; the longest unused goes."),
   };
   explicit Prefix(mekik::Config config)
       : by_cost_{config.text("victims") == "cost"},
-        tiers_{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")},
-               static_cast<std::uint64_t>(config.i64("disk_size"))} {}
+        tiers_{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")}, disk_budget(config)} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -68,6 +67,13 @@ class Prefix {
   void cancel(void* ctx) { tiers_.cancel(ctx); }
 
  private:
+  static std::uint64_t disk_budget(const mekik::Config& config) {
+    const auto given = static_cast<std::uint64_t>(config.i64("disk_size"));
+    if (given != 0 && config.text("disk").empty()) config.reject("disk_size", "there is no directory to which it applies; give disk, too");
+    return given != 0 ? given : kDiskBytes;
+  }
+
+  static constexpr std::uint64_t kDiskBytes = std::uint64_t{8} << 30;
   // Time that it saves for each byte, over the time since it last did.
   static double worth(const mekik_node& node, std::uint64_t newest) {
     const double age = static_cast<double>(newest - node.last_use_ns) + kShortNs;
