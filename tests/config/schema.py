@@ -11,7 +11,8 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-# What a schema cannot know: other files, what is installed or on disk, --set, the shape of an address, what only a warning is about.
+# What a schema does not say: other files, what is installed or on disk, --set, the shape of an address, one key against another, what only a
+# warning is about.
 BEYOND = {
     "extends_cycle", "extends_deep", "extends_missing", "extends_self", "no_model_file", "listen", "secrets_characters", "share_nothing",
     "set_extends", "set_unknown",
