@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <future>
 #include <iostream>
 #include <thread>
 
@@ -46,10 +45,8 @@ Session::Session() : registry_{registry_options(), metrics_} {}
 
 const program::Pages& Session::pages(const std::vector<std::string>& more) {
   if (const auto found = pages_.find(more); found != pages_.end()) return *found->second;
-  std::vector<fs::path> directories{data_directory() / "architectures"};
-  directories.insert(directories.end(), more.begin(), more.end());
   config::Diagnostics diagnostics;
-  auto loaded = program::Pages::load(directories, diagnostics);
+  auto loaded = program::Pages::load({more.begin(), more.end()}, diagnostics, data_directory() / "architectures");
   if (!diagnostics.ok()) throw Failure{kFailed, diagnostics.render(), true};
   return *(pages_[more] = std::move(loaded));
 }
@@ -81,15 +78,13 @@ std::optional<config::Pipeline> Session::pipeline(const Arguments& arguments, co
 }
 
 std::unique_ptr<engine::Model> Session::open(const config::Pipeline& pipeline) {
-  // Reading the pages takes as long as opening the file and making its tokenizer, so it happens beside that.
-  const auto loading = std::async(std::launch::async, [&]() -> const program::Pages& { return pages(pipeline.model.pages); }).share();
-  return need(engine::Model::open(pipeline, registry_, [&]() -> const program::Pages& { return loading.get(); }));
+  return need(engine::Model::open(pipeline, registry_, pages(pipeline.model.pages)));
 }
 
 void Session::load(engine::Model& model) {
   log::info("model", model.name() + ": " + model.plan().render());
   for (const std::string& note : model.notes()) log::info("model", note);
-  pages_.clear();  // tens of megabytes that the program, once built, does not need: back to the system
+  pages_.clear();  // what opening took and the program, once built, does not need: back to the system
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif

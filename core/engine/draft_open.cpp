@@ -56,7 +56,7 @@ Status check_same_vocabulary(const text::Tokenizer* tokenizer, const text::Token
 }  // namespace
 
 Result<std::unique_ptr<Model>> open_draft(const config::Pipeline& pipeline, const Model& model, plugin::Registry& registry,
-                                          const std::function<const program::Pages&()>& pages) {
+                                          const program::Pages& pages) {
   MEKIK_TRY(path, path_of(pipeline, registry));
   if (path.empty()) return std::unique_ptr<Model>{};
   const auto wrong = [&](const std::string& what) { return config::misconfigured(pipeline, "[draft]", "model", what); };

@@ -10,6 +10,6 @@ namespace mekik::engine {
 // Null when the pipeline has no drafter, or one without a model. `model`: what it drafts for, whose pipeline, as it was given, is
 // `pipeline`. Code::misconfigured when both do not fit together, or not into the machine.
 Result<std::unique_ptr<Model>> open_draft(const config::Pipeline& pipeline, const Model& model, plugin::Registry& registry,
-                                          const std::function<const program::Pages&()>& pages);
+                                          const program::Pages& pages);
 
 }  // namespace mekik::engine

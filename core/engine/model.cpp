@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <numeric>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "config/table.hpp"
 #include "engine/draft_open.hpp"
+#include "engine/model_text.hpp"
 #include "engine/prepared_weights.hpp"
 #include "engine/runtime.hpp"
 #include "plugin/host.hpp"
@@ -47,16 +49,14 @@ struct Model::Impl {
   // The file and the store live until the weights are loaded, so that no page of the file stays in use.
   std::unique_ptr<weights::ModelFile> file;
   std::unique_ptr<weights::Store> store;
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  Status tokenizer_status;
-  std::optional<text::ChatTemplate> chat_template;
-  Status template_status;
+  std::future<Result<ModelText>> making;  // is text once it has been waited for
+  ModelText text;
   program::Program program;
   program::Task task = program::Task::generate;
   std::vector<std::int32_t> score_tokens;
   Scoring scoring;
   Status scoring_status;
-  std::string pair_template, file_pair_template;
+  std::string pair_template;
   std::vector<std::string> notes;
   plugin::Component component;
   mekik_device* device = nullptr;
@@ -81,6 +81,7 @@ struct Model::Impl {
 
   Status open_file(plugin::Registry& registry);
   Status open_text();
+  Status wait_for_text();
   Status open_device(plugin::Registry& registry);
   bool rounds_nothing() const;
   Status choose_kv_form();
@@ -99,31 +100,19 @@ Status Model::Impl::open_file(plugin::Registry& registry) {
   return {};
 }
 
-// A file without a tokenizer or a template can still be run on tokens; one whose tokenizer is broken is refused.
+// Making the tokenizer takes about as long as building the program, so it happens beside that.
 Status Model::Impl::open_text() {
   MEKIK_TRY(metadata, file->tokenizer());
-  if (metadata.is_null()) {
-    tokenizer_status = unsupported("the model file has no tokenizer; give tokens instead of text");
-  } else {
-    auto made = text::Tokenizer::create(metadata);
-    if (!made) return made.status();
-    tokenizer = std::move(*made);
-    const json::value* pair = json::find(metadata, "tokenizer.chat_template.rerank");
-    if (pair != nullptr && pair->is_string()) file_pair_template = std::string_view{pair->get_string()};
-  }
   auto source = file->chat_template();
   if (!source && source.status().code != Code::invalid) return source.status();
-  if (!source) {
-    template_status = invalid("the model has no chat template, so it cannot chat; give it plain text instead (/v1/completions, --raw)");
-    return {};
-  }
-  auto compiled = text::ChatTemplate::compile(*source);
-  if (compiled) {
-    chat_template.emplace(std::move(*compiled));
-  } else {
-    template_status = std::move(compiled.status()).in("the model's chat template cannot be used");
-    notes.push_back(template_status.text);
-  }
+  making = std::async(std::launch::async, make_text, std::move(metadata), source ? std::optional{std::move(*source)} : std::nullopt);
+  return {};
+}
+
+Status Model::Impl::wait_for_text() {
+  MEKIK_TRY(made, making.get());
+  text = std::move(made);
+  if (text.chat_template == std::nullopt && text.has_template) notes.push_back(text.template_status.text);
   return {};
 }
 
@@ -178,12 +167,13 @@ Status Model::Impl::choose_kv_form() {
 // What the components say about their options, before any weight is read. Not the sinks': making one opens its file.
 Status Model::Impl::check_components(plugin::Registry& registry) {
   MEKIK_TRY(links, sampler_links(registry, pipeline));
-  const auto chain = sample::Chain::create(links, vocab_view(tokenizer.get(), static_cast<std::uint32_t>(program.vocab)), "{}");
+  const auto chain = sample::Chain::create(links, vocab_view(text.tokenizer.get(), static_cast<std::uint32_t>(program.vocab)), "{}");
   if (!chain) return chain.status();
   if (pipeline.draft) {
     if (task != program::Task::generate)
       return config::misconfigured(pipeline, "[draft]", "use", "the model is not run to generate text, so there is nothing to propose");
-    const auto drafter = make_drafter(registry, *pipeline.draft, vocab_view(tokenizer.get(), static_cast<std::uint32_t>(program.vocab)));
+    const auto drafter =
+        make_drafter(registry, *pipeline.draft, vocab_view(text.tokenizer.get(), static_cast<std::uint32_t>(program.vocab)));
     if (!drafter) return drafter.status();
     if ((device_info.caps & MEKIK_CAP_ROW_INVARIANT) == 0)
       notes.push_back("the backend " + pipeline.backend.name +
@@ -213,7 +203,7 @@ Status Model::Impl::check_task() {
     return wrong("pooling", "the model is not run for embeddings; set task = \"embed\", or leave pooling out");
   if (task != program::Task::score && !use.pair_template.empty())
     return wrong("pair_template", "the model is not run for scores; set task = \"score\", or leave it out");
-  pair_template = use.pair_template.empty() && task == program::Task::score ? file_pair_template : use.pair_template;
+  pair_template = use.pair_template.empty() && task == program::Task::score ? text.pair_template : use.pair_template;
   if (!pair_template.empty())
     if (const Status status = text::check_pair_template(pair_template); !status.ok()) return wrong("pair_template", status.text);
   if (task == program::Task::score && pair_template.empty() && !program::needs_whole_sequences(program))
@@ -235,11 +225,11 @@ Status Model::Impl::check_task() {
   if (use.score_tokens.size() != 2)
     return wrong("score_tokens",
                  "this model has no score of its own, so two tokens must stand for no and yes: score_tokens = [\"no\", \"yes\"]");
-  if (tokenizer == nullptr) return tokenizer_status;
-  for (const std::string& text : use.score_tokens) {
-    const std::vector<std::int32_t> ids = tokenizer->encode(text, false, true);
+  if (text.tokenizer == nullptr) return text.tokenizer_status;
+  for (const std::string& token : use.score_tokens) {
+    const std::vector<std::int32_t> ids = text.tokenizer->encode(token, false, true);
     if (ids.size() != 1)
-      return wrong("score_tokens", mekik::quoted(text) + " is " + std::to_string(ids.size()) + " tokens; it must be one");
+      return wrong("score_tokens", mekik::quoted(token) + " is " + std::to_string(ids.size()) + " tokens; it must be one");
     score_tokens.push_back(ids[0]);
   }
   if (score_tokens[0] == score_tokens[1])
@@ -284,12 +274,13 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
                          [] { return plugin::take_failure(); }));
   program = std::move(lowered);
   MEKIK_CHECK_OK(program::verify(program).in("internal: the lowered program"));
+  MEKIK_CHECK_OK(wait_for_text());
   MEKIK_CHECK_OK(check_task());
   for (const std::string& warning : program.warnings) log::warning("model", warning);
   for (const std::vector<std::string>& list : {program.assumed, program.notes, store->notes()})
     notes.insert(notes.end(), list.begin(), list.end());
-  if (tokenizer != nullptr && tokenizer->size() > program.vocab)
-    return invalid("the tokenizer has " + std::to_string(tokenizer->size()) + " tokens, but the model's embedding only " +
+  if (text.tokenizer != nullptr && text.tokenizer->size() > program.vocab)
+    return invalid("the tokenizer has " + std::to_string(text.tokenizer->size()) + " tokens, but the model's embedding only " +
                    std::to_string(program.vocab) + " rows");
   return {};
 }
@@ -297,8 +288,7 @@ Status Model::Impl::build(plugin::Registry& registry, const program::Pages& page
 Model::Model() : impl_{std::make_unique<Impl>()} {}
 Model::~Model() = default;
 
-Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plugin::Registry& registry,
-                                           const std::function<const program::Pages&()>& pages) {
+Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plugin::Registry& registry, const program::Pages& pages) {
   std::unique_ptr<Model> model{new Model};
   Impl& m = *model->impl_;
   m.pipeline = pipeline;
@@ -307,7 +297,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   MEKIK_CHECK_OK(about(path, m.open_text()));
   MEKIK_CHECK_OK(m.open_device(registry));
   MEKIK_CHECK_OK(m.choose_kv_form());
-  MEKIK_CHECK_OK(about(path, m.build(registry, pages())));
+  MEKIK_CHECK_OK(about(path, m.build(registry, pages)));
   MEKIK_CHECK_OK(m.check_components(registry));
   // A run of one sequence may go as far as the model's scaling, if that is what it is for.
   const bool far = pipeline.model.planned > m.program.context && pipeline.model.planned <= m.program.reach;
@@ -320,7 +310,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
     plan.struct_size = sizeof plan;
     return plugin::to_status(m.backend().plan(m.device, view.get(), &limits, &plan), "backend " + pipeline.backend.name + ": plan");
   };
-  const std::uint64_t vocab_bytes = m.tokenizer == nullptr ? 0 : std::uint64_t{m.tokenizer->size()} * 120;
+  const std::uint64_t vocab_bytes = m.text.tokenizer == nullptr ? 0 : std::uint64_t{m.text.tokenizer->size()} * 120;
   MEKIK_CHECK_OK(plan_memory(m.pipeline, m.program, context, vocab_bytes, m.cache_keeps, ask, m.limits, m.backend_plan, m.plan));
   if (m.plan.context < pipeline.model.context)
     return config::misconfigured(pipeline, "[model]", "context",
@@ -376,10 +366,10 @@ const config::Pipeline& Model::pipeline() const { return impl_->pipeline; }
 const std::string& Model::name() const { return impl_->name; }
 const MemoryPlan& Model::plan() const { return impl_->plan; }
 const program::Program& Model::program() const { return impl_->program; }
-const text::Tokenizer* Model::tokenizer() const { return impl_->tokenizer.get(); }
-const Status& Model::tokenizer_status() const { return impl_->tokenizer_status; }
-const text::ChatTemplate* Model::chat_template() const { return impl_->chat_template ? &*impl_->chat_template : nullptr; }
-const Status& Model::template_status() const { return impl_->template_status; }
+const text::Tokenizer* Model::tokenizer() const { return impl_->text.tokenizer.get(); }
+const Status& Model::tokenizer_status() const { return impl_->text.tokenizer_status; }
+const text::ChatTemplate* Model::chat_template() const { return impl_->text.chat_template ? &*impl_->text.chat_template : nullptr; }
+const Status& Model::template_status() const { return impl_->text.template_status; }
 program::Task Model::task() const { return impl_->task; }
 const std::vector<std::int32_t>& Model::score_tokens() const { return impl_->score_tokens; }
 const Scoring& Model::scoring() const { return impl_->scoring; }

@@ -21,9 +21,7 @@ namespace mekik::engine {
 class Model {
  public:
   // All checks that need no weights: page, shapes, schemes, backend support, plan against the machine. `mekik check` ends here.
-  // `pages` is asked once the file and its text are open, so that they may be read meanwhile.
-  static Result<std::unique_ptr<Model>> open(const config::Pipeline& pipeline, plugin::Registry& registry,
-                                             const std::function<const program::Pages&()>& pages);
+  static Result<std::unique_ptr<Model>> open(const config::Pipeline& pipeline, plugin::Registry& registry, const program::Pages& pages);
   // Compiles and loads the weights. Once.
   Status load();
   ~Model();

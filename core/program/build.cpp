@@ -208,16 +208,21 @@ std::string Emitter::output_for(Task task, const std::vector<std::string>& offer
   return task == Task::embed ? "embedding" : "logits";
 }
 
-// A class without a head, such as LlamaModel, whose head is neither in the file nor the embedding, is there to embed.
+// What the class of a folder adds where nobody said what the model is for. One without a head, such as LlamaModel, whose head is neither in
+// the file nor the embedding, is there to embed; a classifier that lost what makes its score is no other model.
 Task Emitter::task_for(const std::map<std::string, Datum>& locals) {
-  const auto logits = locals.find("logits");
-  if (options_.task != Task::automatic || logits == locals.end() || logits->second.type != Datum::Type::poison) return options_.task;
   const json::value* classes = config_value("architectures");
-  if (classes == nullptr || !classes->is_array() || classes->get_array().empty() || !classes->get_array()[0].is_string())
+  if (options_.task != Task::automatic || locals.count("score") != 0 || classes == nullptr || !classes->is_array() ||
+      classes->get_array().empty() || !classes->get_array()[0].is_string())
     return options_.task;
   const std::string_view name = classes->get_array()[0].get_string();
-  const auto ends = [&](std::string_view end) { return name.size() >= end.size() && name.substr(name.size() - end.size()) == end; };
-  return ends("Model") && !ends("LMHeadModel") && locals.count("score") == 0 ? Task::embed : options_.task;
+  if (name.ends_with("ForSequenceClassification"))
+    wrong(page_.main.origin, "the model is a " + std::string{name} +
+                                 ", but nothing in the file makes its score; fetch the whole model, or " +
+                                 "set task in [model] to run it for text or embeddings all the same");
+  const auto logits = locals.find("logits");
+  const bool no_logits = logits != locals.end() && logits->second.type == Datum::Type::poison;
+  return no_logits && name.ends_with("Model") && !name.ends_with("LMHeadModel") ? Task::embed : options_.task;
 }
 
 // Outputs get a buffer of their own, one row for each row asked for.

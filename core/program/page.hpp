@@ -27,11 +27,13 @@ struct BuildOptions {
   std::string page;           // by name; empty: the page that matches
 };
 
-// All pages under the given directories, parsed once. Immutable afterwards; any thread.
+// All pages under the given directories. Any thread.
 class Pages {
  public:
-  // Later directories override pages of the same name. Mistakes of any page are in `diagnostics`.
-  static std::unique_ptr<Pages> load(const std::vector<std::filesystem::path>& directories, config::Diagnostics& diagnostics);
+  // Later directories override pages of the same name. Mistakes of any page are in `diagnostics`. Before them comes `installed`, whose
+  // pages are read when a model needs them, so that their mistakes are those of build().
+  static std::unique_ptr<Pages> load(const std::vector<std::filesystem::path>& directories, config::Diagnostics& diagnostics,
+                                     const std::filesystem::path& installed = {});
   ~Pages();
   std::vector<std::string> names() const;
   // Builds the (not yet folded) program of a model: page found, hyperparameters read, every shape of every layer checked against the

@@ -2,11 +2,12 @@
 
     MEKIK_BUILD=build/release python3 tests/bench/scheduling.py [ROUNDS]
 
-- many users of mixed lengths: tokens a second under `static` and `continuous`, and the part of all places that was busy
+- 32 users of mixed lengths, at any time: tokens a second under `static` and `continuous`, and the part of all places that was busy
 - a long prompt that comes to users who decode: P99 of their time per token, undisturbed and disturbed, under `continuous` and `fair`
 """
 import http.client
 import json
+import math
 import os
 import random
 import statistics
@@ -18,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from real import Mekik, need_model  # noqa: E402
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-USERS, REQUESTS = 32, 192
+USERS, WARM_UP, SECONDS = 32, 5, 30
 
 
 def tokens_of(seed, n):
@@ -26,37 +27,40 @@ def tokens_of(seed, n):
     return [draw.randrange(100, 40000) for _ in range(n)]
 
 
-def in_threads(jobs, n):
-    """Runs the jobs, n at a time."""
-    left = list(reversed(jobs))
-
-    def work():
-        while left:
-            left.pop()()
-
-    threads = [threading.Thread(target=work) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def answer_length(draw):
+    """Lengths as chats have them: half are under 40 tokens, one in fifty is ten times as long."""
+    return max(2, min(512, round(40 * math.exp(draw.gauss(0, 1.1)))))
 
 
 def throughput(server, seed):
-    """Tokens a second of answers, and the part of the places that was busy."""
-    draw = random.Random(seed)
-    jobs = []
-    total = 0
-    for i in range(REQUESTS):
-        length = draw.choice((8, 16, 32, 64, 256))
-        total += length
-        prompt = tokens_of(1000 * seed + i, draw.choice((10, 30, 60)))
-        jobs.append(lambda p=prompt, n=length: server.complete(p, max_tokens=n, ignore_eos=True))
-    sequences, steps = (server.metric(f"mekik_step{name}_total") for name in ("_sequences", "s"))
-    begin = time.monotonic()
-    in_threads(jobs, len(jobs))
-    seconds = time.monotonic() - begin
-    busy = (server.metric("mekik_step_sequences_total") - sequences) / (server.metric("mekik_steps_total") - steps) / USERS
-    return total / seconds, busy
+    """Tokens a second of answers of users who each ask again when they have been answered, and the part of the places that was busy."""
+    stop, ended, failed = threading.Event(), [], []
+
+    def user(i):
+        draw = random.Random(1000 * seed + i)
+        while not stop.is_set():
+            length, prompt = answer_length(draw), tokens_of(draw.random(), draw.choice((10, 30, 60)))
+            try:
+                server.complete(prompt, max_tokens=length, ignore_eos=True)
+            except OSError as error:
+                failed.append(error)
+                return
+            ended.append(length)
+
+    users = [threading.Thread(target=user, args=(i,)) for i in range(USERS)]
+    for thread in users:
+        thread.start()
+    time.sleep(WARM_UP)
+    names = ("mekik_step_sequences_total", "mekik_steps_total", "mekik_generation_tokens_total")
+    before, begin = [server.metric(name) for name in names], time.monotonic()
+    time.sleep(SECONDS)
+    after, seconds = [server.metric(name) for name in names], time.monotonic() - begin
+    stop.set()
+    for thread in users:
+        thread.join()
+    assert not failed, failed[0]
+    sequences, steps, tokens = (b - a for a, b in zip(before, after))
+    return tokens / seconds, sequences / steps / USERS
 
 
 def watch(server, body):

@@ -114,6 +114,7 @@ struct Setup {
   std::string scheduler = "continuous", scheduler_options;
   const mekik_scheduler* own_scheduler = nullptr;  // instead of the named one; gets no state of its own
   bool keeping_cache = false, forgetting_cache = false;
+  std::string cache_options;               // of the cache "prefix", which is used where there are any
   const mekik_drafter* drafter = nullptr;  // with `drafter_state`, which must outlive the bench; or a component's name
   mekik_draft* drafter_state = nullptr;
   std::string drafter_name, drafter_options;
@@ -182,6 +183,13 @@ class Bench {
     r.scheduler_name = setup.scheduler;
     if (setup.keeping_cache) r.cache = {&KeepingCache::table(), reinterpret_cast<mekik_cache*>(this)};
     if (setup.forgetting_cache) r.cache = {&ForgettingCache::table(), reinterpret_cast<mekik_cache*>(this)};
+    if (!setup.cache_options.empty()) {
+      cache_ = use("cache", "prefix", setup.cache_options);
+      auto made = engine::make_instance<mekik_cache_policy, mekik_cache>(registry, cache_);
+      if (!made) throw std::runtime_error{made.status().text};
+      r.cache = std::move(*made);
+      r.tier = engine::has_tier(*r.cache.operator->(), r.cache.get());
+    }
     if (setup.drafter != nullptr) r.drafter = {setup.drafter, setup.drafter_state};
     if (!setup.drafter_name.empty()) {
       drafter_ = use("drafter", setup.drafter_name, setup.drafter_options);
@@ -252,7 +260,7 @@ class Bench {
   std::function<void(const engine::Event&)> on_event;  // also called with every event
 
  private:
-  config::Use sampler_, scheduler_, drafter_;
+  config::Use sampler_, scheduler_, cache_, drafter_;
   std::map<engine::RequestId, std::shared_ptr<std::vector<Answer>>> by_request_;
 
  public:
@@ -302,6 +310,7 @@ inline std::vector<Answer> alone(const engine::Request& request, const Setup& li
   roomy.drafter = nullptr;
   roomy.drafter_name.clear();
   roomy.own_cache = nullptr;
+  roomy.cache_options.clear();
   Bench bench{roomy};
   const auto id = bench.submit(request);
   if (!id) throw std::runtime_error{id.status().text};

@@ -100,26 +100,28 @@ inline std::string check_tensors(const mekik_program& raw) {
   const ProgramReader program{raw};
   for (std::uint32_t i = 0; i < raw.n_tensors; ++i) {
     const mekik_tensor& t = program.tensor(i);
-    const std::string what = "tensor " + std::to_string(i) + " \"" + std::string{program.name(i)} + "\": ";
-    if (t.role < MEKIK_ROLE_WEIGHT || t.role > MEKIK_ROLE_SLOT) return what + "unknown role " + std::to_string(t.role);
-    if (t.rank < 1 || t.rank > 4) return what + "rank " + std::to_string(t.rank) + "; it must be 1 to 4";
+    const auto wrong = [&](const std::string& why) {
+      return "tensor " + std::to_string(i) + " \"" + std::string{program.name(i)} + "\": " + why;
+    };
+    if (t.role < MEKIK_ROLE_WEIGHT || t.role > MEKIK_ROLE_SLOT) return wrong("unknown role " + std::to_string(t.role));
+    if (t.rank < 1 || t.rank > 4) return wrong("rank " + std::to_string(t.rank) + "; it must be 1 to 4");
     std::uint64_t size = 1;
     for (std::uint32_t d = 0; d < t.rank; ++d) {
       const bool symbolic = d == 0 && t.shape[0] < 0 && t.shape[0] >= MEKIK_DIM_ROWS;
       if (symbolic) continue;
-      if (t.shape[d] < 1 || t.shape[d] > (std::int64_t{1} << 40) / static_cast<std::int64_t>(size)) return what + "a size that cannot be";
+      if (t.shape[d] < 1 || t.shape[d] > (std::int64_t{1} << 40) / static_cast<std::int64_t>(size)) return wrong("a size that cannot be");
       size *= static_cast<std::uint64_t>(t.shape[d]);
     }
     if (t.role == MEKIK_ROLE_STATE && t.group >= raw.n_groups)
-      return what + "group " + std::to_string(t.group) + " of " + std::to_string(raw.n_groups);
+      return wrong("group " + std::to_string(t.group) + " of " + std::to_string(raw.n_groups));
     if (t.view_of == 0) continue;
     const auto root = root_of(program, i);
-    if (t.role != MEKIK_ROLE_TEMP || !root) return what + "is no view of anything";
+    if (t.role != MEKIK_ROLE_TEMP || !root) return wrong("is no view of anything");
     const mekik_tensor& owner = program.tensor(root->tensor);
     if (owner.role != MEKIK_ROLE_TEMP && owner.role != MEKIK_ROLE_INPUT && owner.role != MEKIK_ROLE_OUTPUT)
-      return what + "a view of something that has no rows";
-    if (owner.shape[0] != t.shape[0]) return what + "a view has the rows of what it views";
-    if (root->column > row_size(owner) || row_size(t) > row_size(owner) - root->column) return what + "a view past the end of the row";
+      return wrong("a view of something that has no rows");
+    if (owner.shape[0] != t.shape[0]) return wrong("a view has the rows of what it views");
+    if (root->column > row_size(owner) || row_size(t) > row_size(owner) - root->column) return wrong("a view past the end of the row");
   }
   return {};
 }

@@ -1,74 +1,14 @@
 // Random arrivals, lengths, cancels, shortages and schedulers that break the rules: every finished answer equals the request alone, no
 // block is lost, nothing waits for ever; and the loop's calls from several threads at once.
-#include <random>
 #include <thread>
 
-#include "support/catch.hpp"
-#include "support/drafters.hpp"
+#include "support/storm.hpp"
 
 using namespace mekik;
 using namespace mekik::test;
 using engine::Finish;
 
 namespace {
-
-using Random = std::mt19937;
-
-// A few requests that come again and again, with their answers alone. Only setups that change an answer (windows, slots) need their own.
-class Expected {
- public:
-  explicit Expected(const Setup& setup) {
-    for (std::uint64_t i = 0; i < 10; ++i) {
-      auto request = request_of(prompt_of(1 + i * 4, 900 + i), 1 + static_cast<std::uint32_t>(i * 7 % 40),
-                                i % 3 == 0 ? R"({"temperature":0})" : R"({"temperature":0.9,"top_k":20,"repetition_penalty":1.2})");
-      request.seed = i;
-      request.n = i % 4 == 1 ? 3 : 1;
-      request.logprobs = i % 5 == 2 ? 2 : -1;
-      request.priority = static_cast<std::int32_t>(i % 3);
-      request.tenant = i % 4 == 3 ? 1 : 0;
-      answers_.push_back(alone(request, setup));
-      requests_.push_back(std::move(request));
-    }
-  }
-  std::size_t size() const { return requests_.size(); }
-  const engine::Request& request(std::size_t i) const { return requests_[i]; }
-  const Answer& answer(std::size_t i, std::uint32_t index) const { return answers_[i][index]; }
-
- private:
-  std::vector<engine::Request> requests_;
-  std::vector<std::vector<Answer>> answers_;
-};
-
-struct Sent {
-  engine::RequestId id;
-  std::size_t which;
-  bool cancelled = false;
-};
-
-void check_answers(const Bench& bench, const Expected& expected, const std::vector<Sent>& sent) {
-  for (const Sent& s : sent)
-    for (std::uint32_t k = 0; k < expected.request(s.which).n; ++k) {
-      const Answer& got = bench.answer(s.id, k);
-      const Answer& wanted = expected.answer(s.which, k);
-      CAPTURE(s.id, s.which, k, got.error.text);
-      CHECK(got.events_after_finish == 0);
-      if (s.cancelled && got.finish == Finish::cancelled) {
-        CHECK(std::equal(got.tokens.begin(), got.tokens.end(), wanted.tokens.begin(),
-                         wanted.tokens.begin() + static_cast<std::ptrdiff_t>(std::min(got.tokens.size(), wanted.tokens.size()))));
-        continue;
-      }
-      CHECK(got.finish == wanted.finish);
-      CHECK(got.tokens == wanted.tokens);
-    }
-}
-
-void check_balance(Bench& bench, bool keeping_cache) {
-  const auto stats = bench.loop->stats();
-  CHECK(stats.running == 0);
-  CHECK(stats.waiting == 0);
-  CHECK(stats.blocks_leaked == 0);
-  if (!keeping_cache) CHECK(stats.blocks_free == stats.blocks_total);
-}
 
 // Returns how often a sequence lost its blocks on the way.
 double storm(const Setup& setup, const Expected& expected, unsigned seed) {
