@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "ops/session.hpp"
 
@@ -70,13 +71,15 @@ Part part(std::int32_t tokens, std::int32_t context, std::int32_t first_block) {
   return p;
 }
 
-// Seconds of one step; only the last token of each sequence reaches the head.
-double step(Session& session, const std::vector<Part>& parts) {
+// Seconds of one step; only the last token of each sequence reaches the head, or all, as when drafts are verified.
+double step(Session& session, const std::vector<Part>& parts, bool all_rows = false) {
   const auto batch = session.batch(parts);
   batch->rows.clear();
-  for (std::size_t s = 0; s < parts.size(); ++s) batch->rows.push_back(batch->seq_start[s + 1] - 1);
+  for (std::size_t s = 0; s < parts.size(); ++s)
+    for (std::int32_t i = all_rows ? batch->seq_start[s] : batch->seq_start[s + 1] - 1; i < batch->seq_start[s + 1]; ++i)
+      batch->rows.push_back(i);
   batch->raw.rows = batch->rows.data();
-  batch->raw.n_rows = static_cast<std::uint32_t>(parts.size());
+  batch->raw.n_rows = static_cast<std::uint32_t>(batch->rows.size());
   const auto start = std::chrono::steady_clock::now();
   if (session.submit(batch->raw) != MEKIK_OK) std::puts(testing::FakeHost::take_failure().c_str());
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -99,6 +102,12 @@ void report(Session& session) {
   }
   std::printf("tokens per second: prefill 512: %.0f, decode at 512: %.1f, 16 at once: %.1f\n", median(prefill), median(decode),
               median(many));
+  std::printf("a step of one sequence at 512 with all rows under the head, ms:");
+  std::map<std::int32_t, std::vector<double>> few;
+  for (int run = 0; run < 32; ++run)
+    for (const std::int32_t rows : {1, 2, 3, 4, 5, 6, 8}) few[rows].push_back(1e3 * step(session, {part(rows, 512, 0)}, true));
+  for (const auto& [rows, times] : few) std::printf("  %d: %.2f", rows, median(times));
+  std::puts("");
 }
 
 }  // namespace

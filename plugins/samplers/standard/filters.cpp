@@ -60,14 +60,57 @@ void keep_top_k(std::span<float> logits, std::uint32_t k, std::vector<Candidate>
   for (const auto& c : scratch) logits[static_cast<std::size_t>(c.id)] = c.logit;
 }
 
+namespace {
+
+// Bans what lies behind the tokens of `of` that weigh `missing` together. Quickselect by mass: [0, kept) is in the set, the border lies in
+// [kept, end).
+void cut(std::span<float> logits, std::vector<Weighted>& of, double missing) {
+  const auto before = [](const Weighted& a, const Weighted& b) { return a.weight != b.weight ? a.weight > b.weight : a.id < b.id; };
+  std::size_t kept = 0, end = of.size();
+  while (end - kept > 1) {
+    const auto first = of.begin() + static_cast<std::ptrdiff_t>(kept), last = of.begin() + static_cast<std::ptrdiff_t>(end);
+    const auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last, before);
+    double upper = 0;
+    for (auto at = first; at != middle; ++at) upper += at->weight;
+    if (upper >= missing) {
+      end = static_cast<std::size_t>(middle - of.begin());
+    } else {
+      missing -= upper;
+      kept = static_cast<std::size_t>(middle - of.begin());
+    }
+  }
+  for (std::size_t i = kept + 1; i < of.size(); ++i) logits[static_cast<std::size_t>(of[i].id)] = kBanned;
+}
+
+// The tokens that are not banned, with their weights against `top`, if they are few: after another filter they are.
+bool few_left(std::span<const float> logits, double top, std::vector<Weighted>& out) {
+  constexpr std::size_t kFew = 2048, kPart = 256;
+  out.clear();
+  for (std::size_t begin = 0; begin < logits.size(); begin += kPart) {
+    const std::size_t end = std::min(begin + kPart, logits.size());
+    if (largest(logits.subspan(begin, end - begin)) == kBanned) continue;
+    for (std::size_t i = begin; i < end; ++i)
+      if (logits[i] != kBanned) out.push_back({exp_of(logits[i] - top), static_cast<std::int32_t>(i)});
+    if (out.size() > kFew) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void keep_top_p(std::span<float> logits, double p, TopP& memory) {
   auto& [weights, bins, scratch] = memory;
   if (p >= 1) return;
   const double top = largest(logits);
   if (std::isinf(top)) return;
+  double total = 0;
+  if (few_left(logits, top, scratch)) {
+    for (const Weighted& w : scratch) total += w.weight;
+    return cut(logits, scratch, p * total);
+  }
   weights.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = exp_of(logits[i] - top);
-  double total = 0;
   for (const double w : weights) total += w;
   // All tokens below this together weigh less than (1 - p) of the total, so that the set lies above it.
   const double least = std::max((1 - p) * total / static_cast<double>(logits.size()) * (1 - 1e-9), kNothing);
@@ -88,23 +131,7 @@ void keep_top_p(std::span<float> logits, double p, TopP& memory) {
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (bins[i] == border && weights[i] > kNothing) scratch.push_back({weights[i], static_cast<std::int32_t>(i)});
   for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = bins[i] > border ? kBanned : logits[i];
-  const auto before = [](const Weighted& a, const Weighted& b) { return a.weight != b.weight ? a.weight > b.weight : a.id < b.id; };
-  // Quickselect by mass: [0, kept) is in the set, the border lies in [kept, end).
-  std::size_t kept = 0, end = scratch.size();
-  while (end - kept > 1) {
-    const auto first = scratch.begin() + static_cast<std::ptrdiff_t>(kept), last = scratch.begin() + static_cast<std::ptrdiff_t>(end);
-    const auto middle = first + (last - first) / 2;
-    std::nth_element(first, middle, last, before);
-    double upper = 0;
-    for (auto at = first; at != middle; ++at) upper += at->weight;
-    if (upper >= missing) {
-      end = static_cast<std::size_t>(middle - scratch.begin());
-    } else {
-      missing -= upper;
-      kept = static_cast<std::size_t>(middle - scratch.begin());
-    }
-  }
-  for (std::size_t i = kept + 1; i < scratch.size(); ++i) logits[static_cast<std::size_t>(scratch[i].id)] = kBanned;
+  cut(logits, scratch, missing);
 }
 
 }  // namespace standard
