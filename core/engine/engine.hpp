@@ -33,9 +33,10 @@ struct Request {
   std::vector<std::int32_t> token_types;  // of the prompt's tokens, for pairs; empty: all 0
   std::string sampler_json = "{}";        // fields named like options of a sampler of the chain
   std::int32_t priority = 0;
-  std::uint64_t tenant = 0, salt = 0;  // whose it is; what is kept of it is used for requests with the same salt only. 0: everybody's
-  std::uint64_t deadline_ns = 0;       // a time of the engine's clock, 0: none
-  std::string id;                      // for logs and sinks
+  std::uint64_t tenant = 0, salt = 0;      // whose it is; what is kept of it is used for requests with the same salt only. 0: everybody's
+  std::uint64_t deadline_ns = 0;           // a time of the engine's clock, 0: none
+  std::uint64_t ttft_ns = 0, tpot_ns = 0;  // targets for schedulers: to the first token, and from one to the next; 0: none
+  std::string id;                          // for logs and sinks
 };
 
 struct TokenLogprob {

@@ -12,6 +12,7 @@ namespace mekik::engine {
 namespace {
 
 constexpr std::uint32_t kManyTokens = 16;         // of a step from which on its time is that of its tokens
+constexpr int kLooks = 64;                        // waiting prompts that are looked up in the cache again, a step
 constexpr std::uint64_t kPollNs = 1'000'000'000;  // how often a wait for the backend comes up for air
 
 bool goes_before(const Sequence& a, const Sequence& b) {  // by priority, then by arrival
@@ -97,6 +98,7 @@ void Loop::end_overdue() {
 std::vector<mekik_choice> Loop::ask_scheduler() {
   view_.clear();
   view_sequences_.clear();
+  int looks = kLooks;
   for (auto& s : sequences_) {
     if (!s->active()) continue;
     mekik_seq_view v{};
@@ -104,10 +106,15 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
     v.tenant = s->request->request.tenant;
     v.arrival_ns = s->request->arrival_ns;
     v.deadline_ns = s->request->request.deadline_ns;
+    v.ttft_ns = s->request->request.ttft_ns;
+    v.tpot_ns = s->request->request.tpot_ns;
     v.priority = s->request->request.priority;
     v.waiting_fetch = s->state == SequenceState::waiting && tier_.fetching(s->id) ? 1 : 0;
     v.running = s->state == SequenceState::running ? 1 : 0;
     v.prompt_left = s->generated() > 0 && s->left() == 1 ? 0 : s->left();
+    // Of all of a long queue only those in front are looked up again: they are next.
+    if (s->state == SequenceState::waiting)
+      v.known = std::min(s->lookup.epoch == 0 || looks-- > 0 ? prefixes_.known(*s) : s->lookup.tokens, s->left() - 1);
     v.cached = s->computed;
     v.generated = s->generated();
     v.max_drafts = speculation_.most(*s, longest_);
@@ -205,6 +212,7 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
   }
   if (waited) {
     s.state = SequenceState::running;
+    s.lookup = {};
     auto& request = *s.request;
     if (!request.first_run_ns) {
       request.first_run_ns = now();

@@ -161,14 +161,13 @@ PrefixIndex::Match PrefixIndex::match(Sequence& s, const Sequences& running, std
   const std::uint32_t block = runtime_.limits.block_tokens;
   const std::size_t last = s.tokens.size() - 1;
   std::vector<Node*> path;
-  std::vector<Key> keys{root_of(s.request->request)};
   while (path.size() < last / block) {
-    const Key next = key(keys.back(), std::span{s.tokens}.subspan(path.size() * block, block));
-    const auto found = nodes_.find(next);
+    const auto found = nodes_.find(chain(s, path.size() + 1));
     if (found == nodes_.end()) break;
     path.push_back(&found->second);
-    keys.push_back(next);
   }
+  chain(s, path.size());
+  const auto keys = std::span<const Key>{s.lookup.keys}.first(path.size() + 1);
   const auto find_at = [&](std::size_t n) {
     const auto next = std::span{s.tokens}.subspan(n * block, std::min<std::size_t>(last - n * block, block));
     return find(std::span{path}.first(n), keys[n], next, running);
@@ -297,8 +296,12 @@ void PrefixIndex::keep(Sequence& s, Node* node, std::uint64_t now_ns) {
 
 void PrefixIndex::place_state(Node& node, std::uint32_t tokens, Lease slot, std::uint64_t now_ns) {
   const auto at = std::find_if(node.states.begin(), node.states.end(), [&](const State& s) { return s.tokens >= tokens; });
-  if (at != node.states.end() && at->tokens == tokens) at->last_use_ns = std::max(at->last_use_ns, now_ns);  // it has the same bits
-  else node.states.insert(at, State{tokens, Kept{std::move(slot)}, now_ns, 0});
+  if (at != node.states.end() && at->tokens == tokens) {
+    at->last_use_ns = std::max(at->last_use_ns, now_ns);  // it has the same bits
+    return;
+  }
+  node.states.insert(at, State{tokens, Kept{std::move(slot)}, now_ns, 0});
+  ++epoch_;
 }
 
 // The node of a block, new or known. `parent` is a node, or the root of the sequence.
@@ -306,6 +309,7 @@ PrefixIndex::Node* PrefixIndex::add(const Key& key, const Key& parent, std::span
   auto [at, fresh] = nodes_.try_emplace(key);
   Node& node = at->second;
   if (!fresh) return &node;
+  ++epoch_;
   node.parent = parent;
   node.tokens.assign(tokens.begin(), tokens.end());
   node.last_use_ns = now_ns;
@@ -329,6 +333,7 @@ PrefixIndex::Node* PrefixIndex::add(const Key& key, const Key& parent, std::span
 void PrefixIndex::clear() {
   nodes_.clear();
   children_.clear();
+  ++epoch_;
 }
 
 Status PrefixIndex::check() const {

@@ -58,6 +58,10 @@ class PrefixIndex {
   // whole blocks are shared, `computed` and `blocks` of the sequence are set. Returns what of the next block is known, by the index or by
   // a sequence that is filling it.
   Match match(Sequence& s, const Sequences& running, std::uint64_t now_ns);
+  // How many tokens match() would about give a sequence that waits. Costs little when asked again: nothing while the index is the same,
+  // else a few steps from where the last answer was.
+  std::uint32_t known(Sequence& s) const;
+  std::uint64_t epoch() const { return epoch_; }  // changes with what is kept
   // Keeps what a sequence has newly filled, with its checkpoints in there.
   void insert(Sequence& s, std::uint64_t now_ns);
   // The sequence gives up what it holds: keeps its last block, too, which is not full, and its state.
@@ -101,6 +105,9 @@ class PrefixIndex {
   template <class Has>
   bool usable(std::span<Node* const> path, std::uint64_t length, Has&& has) const;
   Found find(std::span<Node* const> path, const Key& parent, std::span<const std::int32_t> next, const Sequences& running);
+  const Key& chain(Sequence& s, std::size_t n) const;  // prefix_known.cpp
+  bool sees(Sequence& s, std::uint32_t n) const;
+  std::uint32_t known_tokens(Sequence& s, std::uint32_t n) const;
   Miss why(const Sequence& s, std::span<const Key> keys, std::uint32_t known, std::uint32_t seen) const;
   Node* node_of(const Key& root, const Key& parent, std::span<const std::int32_t> all, std::uint64_t now_ns);
   Node* node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns);
@@ -122,6 +129,7 @@ class PrefixIndex {
   bool on_;
   Key root_{};  // SHA-256 of layout id, numeric id and extra key
   Nodes nodes_;
+  std::uint64_t epoch_ = 1;
   std::multimap<Key, Key> children_;  // by parent: a node, or a root
   std::uint64_t token_ns_ = 0;
   std::unordered_set<std::uint64_t> evicted_;  // the last of them, by the first bytes of their keys

@@ -90,6 +90,7 @@ std::uint32_t PrefixIndex::drop_states(std::uint64_t bytes, const Pool* slots) {
   for (const std::uint32_t i : ask(states, bytes)) {
     const auto at = nodes_.find(places[i].first);
     if (at == nodes_.end()) continue;
+    ++epoch_;
     dropped += static_cast<std::uint32_t>(std::erase_if(at->second.states, [&](const State& s) { return s.tokens == places[i].second; }));
     prune(at);
   }
@@ -97,6 +98,7 @@ std::uint32_t PrefixIndex::drop_states(std::uint64_t bytes, const Pool* slots) {
 }
 
 void PrefixIndex::erase(Nodes::iterator at) {
+  ++epoch_;
   if (const auto up = nodes_.find(at->second.parent); up != nodes_.end()) --up->second.children;
   for (auto [child, end] = children_.equal_range(at->second.parent); child != end; ++child)
     if (child->second == at->first) {
@@ -139,6 +141,7 @@ bool PrefixIndex::drop_windowed(std::uint32_t group, const Pool& pool) {
   }
   if (oldest == nullptr) return false;
   oldest->blocks[group].reset();
+  ++epoch_;
   return true;
 }
 
@@ -164,6 +167,7 @@ bool PrefixIndex::evict_state(const Pool& slots) {
 void PrefixIndex::forget_state(std::int32_t slot) {
   for (auto at = nodes_.begin(); at != nodes_.end(); ++at) {
     if (std::erase_if(at->second.states, [&](const State& s) { return s.slot.id() == slot; }) == 0) continue;
+    ++epoch_;
     return prune(at);
   }
 }

@@ -43,6 +43,13 @@ struct TierPrefix {
   std::uint64_t expected_ns = 0;
 };
 
+// What the prefix index has of a sequence that waits, so that a look costs little: a key is hashed once.
+struct Lookup {
+  std::vector<std::array<std::uint8_t, 32>> keys;  // of the root, then of blocks from the first on
+  std::uint64_t epoch = 0;                         // of the index, when it was asked; 0: never
+  std::uint32_t blocks = 0, tokens = 0;            // whole blocks in front that it had; tokens that need not be computed
+};
+
 // A state that was kept on the way: a sequence that has the same tokens up to there can go on from it.
 struct Checkpoint {
   std::uint32_t tokens = 0;  // after so many; more than the sequence has computed: it is made by the step in progress
@@ -63,6 +70,7 @@ struct Sequence {
   Lease next_slot;                         // during a step: where the state goes, when it may not go to `slot`
   std::vector<Checkpoint> checkpoints;     // ascending; behind the full blocks that the prefix index knows
   TierPrefix tier;
+  Lookup lookup;                              // while it waits
   std::uint32_t branch = 0;                   // where others that began the same went another way; 0: nowhere
   std::uint32_t keyed_blocks = 0;             // full blocks that the prefix index knows
   std::array<std::uint8_t, 32> prefix_key{};  // of the last of them

@@ -48,9 +48,7 @@ class Deadline {
     const std::uint64_t at = s.arrival_ns + target(s);
     return s.deadline_ns > 0 ? std::min(at, s.deadline_ns) : at;
   }
-  bool hopeless(const mekik_seq_view& s) const {
-    return s.generated == 0 && costs_.token_ns() * s.prompt_left > static_cast<double>(target(s));
-  }
+  bool hopeless(const mekik_seq_view& s) const { return s.generated == 0 && costs_.token_ns() * work(s) > static_cast<double>(target(s)); }
   // Prompts are computed one after another in the time that decoding leaves of each step.
   void refuse_late(const mekik_step_view& view, Seqs seqs, Step& step) const {
     if (costs_.token_ns() == 0) return;
@@ -60,11 +58,11 @@ class Deadline {
       speed = tokens / (tokens + costs_.decode_ns());
     }
     double ahead = 0;
-    for (const auto i : step.running()) ahead += costs_.token_ns() * seqs[i].prompt_left;
+    for (const auto i : step.running()) ahead += costs_.token_ns() * work(seqs[i]);
     const std::vector<std::uint32_t> waiting = step.waiting();
     for (const auto i : waiting) {
       const mekik_seq_view& s = seqs[i];
-      const double own = costs_.token_ns() * s.prompt_left;
+      const double own = costs_.token_ns() * work(s);
       const double ready = static_cast<double>(view.now_ns) + (ahead + own) / speed;
       const double late = ready - static_cast<double>(due(s));
       if (late > 0 && ahead > 0 && s.generated == 0 && !hopeless(s)) step.refuse(i, static_cast<std::uint64_t>(late) + kLeastRetryNs);

@@ -33,7 +33,7 @@ class Static {
     std::stable_partition(members.begin(), members.end(), [&](std::uint32_t i) { return seqs[i].prompt_left == 0; });
     std::uint32_t tokens = view.max_tokens, n = 0;
     for (const auto i : members) {
-      const auto take = std::min(tokens, std::max(1u, seqs[i].prompt_left));
+      const auto take = std::min(tokens, std::max(1u, seqs[i].prompt_left - std::min(seqs[i].prompt_left, seqs[i].known)));
       if (take == 0) break;
       out[n++] = {i, MEKIK_RUN, take, 0, 0};
       tokens -= take;
@@ -45,7 +45,7 @@ class Static {
     };
     for (std::uint32_t c = 0; c < n; ++c) {
       const auto& s = seqs[out[c].seq];
-      blocks -= std::min(blocks, blocks_of(std::uint64_t{s.cached} + out[c].tokens) - blocks_of(s.cached));
+      blocks -= std::min(blocks, blocks_of(std::uint64_t{s.cached} + s.known + out[c].tokens) - blocks_of(s.cached));
     }
     for (std::uint32_t c = 0; c < n; ++c) {
       const auto& s = seqs[out[c].seq];

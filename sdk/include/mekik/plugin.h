@@ -328,7 +328,9 @@ typedef struct mekik_sched mekik_sched;
 typedef struct mekik_seq_view { uint64_t id, tenant, arrival_ns, deadline_ns; /* 0: no deadline */
   uint64_t ttft_ns, tpot_ns, swap_bytes;        /* targets, durations, 0: none; what SWAP would write */
   int32_t priority; uint32_t running, waiting_fetch;                  /* higher goes first; waiting: cannot RUN yet */
-  uint32_t prompt_left, cached, generated, max_drafts, blocks_held; } mekik_seq_view; /* tokens; blocks */
+  uint32_t prompt_left, cached, generated, max_drafts, blocks_held; /* tokens; blocks */
+  /* Of the prompt_left of one that does not run: what the cache has as it seems now, and what need not be computed then. */
+  uint32_t known, reserved; } mekik_seq_view;
 typedef struct mekik_step_view { uint32_t struct_size, n_seqs, seq_size, max_tokens, max_seqs, block_tokens;
   uint32_t free_blocks, reserved;               /* free and held blocks are those of the scarcest group */
   uint64_t now_ns; const mekik_seq_view *seqs; } mekik_step_view;

@@ -247,3 +247,61 @@ TEST_CASE("deadline: the earliest goes first, and who would be late for others i
   for (int i = 0; i < 30; ++i) polite.plan({seq(1, true, 6400, 0, 0)}, {10000, 64}), polite.took(64 * kMs);
   CHECK(polite.plan(queue, {1000, 64, 4, 1002 * kMs}) == "1:run:64");
 }
+
+TEST_CASE("what the cache has of a prompt is no work for any scheduler") {
+  const auto known = [](mekik_seq_view v, std::uint32_t n) {
+    v.known = n;
+    return v;
+  };
+  const auto a = known(seq(1, false, 30, 0, 0), 25), b = seq(2, false, 30, 0, 0);
+  for (const char* name : {"continuous", "static", "priority", "fair", "deadline"}) {
+    CAPTURE(name);
+    CHECK(plan(name, {a, b}) == "1:run:5 2:run:11");
+    CHECK(plan(name, {known(a, 29)}) == "1:run:1");
+    CHECK(plan(name, {known(a, 40)}) == "1:run:1");  // the last one's logits are needed
+  }
+  // Known blocks are taken, too: 31 tokens of 4 a block want eight of them, and two are left.
+  CHECK(plan("continuous", {a, b}, 10) == "1:run:5");
+  CHECK(plan("continuous", {a, known(seq(2, false, 7, 0, 0), 3)}, 10) == "1:run:5 2:run:4");
+}
+
+TEST_CASE("deadline: who is known is not refused for what need not be computed, nor are those behind") {
+  const auto at = [](mekik_seq_view v, std::uint64_t ms, std::uint32_t known) {
+    v.arrival_ns = ms * kMs;
+    v.known = known;
+    return v;
+  };
+  Scheduler scheduler{"deadline", "ttft = \"500ms\"\ntpot = \"20ms\""};
+  for (int i = 0; i < 30; ++i) scheduler.plan({seq(1, true, 6400, 0, 0)}, {10000, 64, 4, 10 * kMs}), scheduler.took(64 * kMs);
+  const Limits limits{2000, 64, 4, 1002 * kMs};
+  CHECK(scheduler.plan({at(seq(1, false, 300, 0, 0), 1000, 0), at(seq(2, false, 300, 0, 0), 1001, 250)}, limits) == "1:run:64");
+  CHECK(scheduler.plan({at(seq(1, false, 400, 0, 0), 1000, 390), at(seq(2, false, 400, 0, 0), 1001, 0)}, limits) == "1:run:10 2:run:54");
+  // Nor is it hopeless: 5000 tokens alone would be late.
+  CHECK(scheduler.plan({at(seq(1, false, 5000, 0, 0), 1000, 4990), at(seq(2, false, 50, 0, 0), 1001, 0)}, limits) == "1:run:10 2:run:50");
+}
+
+TEST_CASE("fair: a step that is bounded by time has room for others beside a known prompt") {
+  Scheduler scheduler{"fair"};
+  for (int i = 0; i < 30; ++i) scheduler.plan({seq(1, true, 0, 5, 2)}, {1000, 512}), scheduler.took(10 * kMs);
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text = scheduler.plan({seq(1, true, 0, 5, 2), seq(2, true, 6000, 0, 0)}, {10000, 512});
+    scheduler.took(10 * kMs + std::stoul(text.substr(text.find("2:run:") + 6)) * kMs / 4);
+  }
+  auto cached = seq(3, false, 1000, 0, 0);
+  cached.known = 992;
+  CHECK(scheduler.plan({seq(1, true, 0, 5, 2), cached, seq(4, false, 6000, 0, 0)}, {10000, 512}) == "1:run:1 3:run:8 4:run:24");
+}
+
+TEST_CASE("a long prompt that has begun does not keep out those that are to be served before the rest of it") {
+  const auto long_prompt = seq(1, true, 6000, 100, 25), shorter = seq(2, false, 10, 0, 0, 1);
+  CHECK(plan("continuous", {long_prompt, shorter}, 2000) == "1:run:6 2:run:10");
+  CHECK(plan("priority", {long_prompt, shorter}, 2000) == "1:run:6 2:run:10");
+  CHECK(plan("continuous", {long_prompt, seq(2, false, 10, 0, 0)}, 2000) == "1:run:16");  // first come, first served
+  CHECK(plan("continuous", {long_prompt, shorter}, 1502) == "1:run:16");  // the rest of a prompt that has begun keeps its blocks
+  Scheduler fair{"fair"};
+  const std::vector<mekik_seq_view> seqs{of_tenant(seq(1, true, 100000, 0, 0), 1), of_tenant(seq(2, false, 10, 0, 0), 2)};
+  CHECK(fair.plan(seqs, {1000000, 16}) == "1:run:16");
+  fair.took(kMs);
+  CHECK(fair.plan(seqs, {1000000, 16}) == "1:run:6 2:run:10");
+}
