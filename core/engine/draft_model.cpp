@@ -28,12 +28,15 @@ bool DraftModel::follow(std::uint64_t seq, std::span<const std::int32_t> tokens)
   std::size_t same = std::min(s.sure, tokens.size());
   while (same < s.tokens.size() && same < tokens.size() && s.tokens[same] == tokens[same]) ++same;
   s.tokens.resize(std::min(same, s.tokens.size()));
+  const auto fresh = tokens.subspan(s.tokens.size());
+  s.foreign = s.foreign || std::any_of(fresh.begin(), fresh.end(),
+                                       [&](std::int32_t t) { return t < 0 || static_cast<std::uint32_t>(t) >= runtime_.vocab; });
   s.tokens.insert(s.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(s.tokens.size()), tokens.end());
   s.sure = tokens.size();
   s.computed = std::min(s.computed, static_cast<std::uint32_t>(std::min(same, tokens.size() - 1)));
   for (auto& table : s.blocks)
     while (table.size() > (s.computed + runtime_.limits.block_tokens - 1) / runtime_.limits.block_tokens) table.pop_back();
-  if (s.tokens.size() + 1 > runtime_.context) return false;
+  if (s.foreign || s.tokens.size() + 1 > runtime_.context) return false;
   if (s.left() <= std::max(1u, runtime_.limits.max_tokens / kCatchUpShare)) return true;
   behind_.push_back(seq);
   return false;

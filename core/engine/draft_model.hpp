@@ -18,8 +18,8 @@ class DraftModel {
  public:
   explicit DraftModel(const Runtime& runtime);
 
-  // The sequence's text so far. False: the model cannot follow it now, for its length or for what there is to catch up with; a part of
-  // that is computed by the next run().
+  // The sequence's text so far. False: the model cannot follow it now, for its length, for a token that its vocabulary does not have, or
+  // for what there is to catch up with; a part of that is computed by the next run().
   bool follow(std::uint64_t seq, std::span<const std::int32_t> tokens);
   // A token that is proposed behind it.
   void append(std::uint64_t seq, std::int32_t token);
@@ -36,6 +36,7 @@ class DraftModel {
   struct Text : Sequence {
     std::uint64_t asked = 0;          // the last follow(), counted
     std::size_t sure = 0;             // tokens that are no proposal
+    bool foreign = false;             // one of them is not in the vocabulary
     std::uint32_t row = 0, rows = 0;  // of the last run
   };
   std::uint32_t take_blocks(Text& s, std::uint32_t tokens);

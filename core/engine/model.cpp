@@ -316,7 +316,7 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
     return config::misconfigured(pipeline, "[model]", "context",
                                  std::to_string(pipeline.model.context) + " tokens, but the cache holds " + std::to_string(m.plan.context) +
                                      "; raise memory in [cache]");
-  MEKIK_TRY(draft, open_draft(pipeline, *model, registry, pages));
+  MEKIK_TRY(draft, open_draft(pipeline, *model, registry, pages, m.notes));
   m.draft = std::move(draft);
   if (m.draft) m.plan.draft_bytes = m.draft->plan().total();
   if (pipeline.model.context == 0 && m.plan.context < m.program.context)

@@ -22,6 +22,7 @@ MODELS = {
     "raises.gguf": {"template": "{{ raise_exception('Roles must alternate') }}"},
     "no_tokenizer.gguf": {"vocabulary": False, "template": None},
     "no_bos.gguf": {"bos": False},
+    "padded.gguf": {"bos": False, "padding": 5},
 }
 NOBODY = 65534
 

@@ -25,17 +25,17 @@ def byte_letters():
     return {**{b: chr(b) for b in plain}, **{b: chr(0x100 + i) for i, b in enumerate(rest)}}
 
 
-def keys(template, vocabulary, bos, pre):
+def keys(template, vocabulary, bos, pre, padding):
     letters = byte_letters()
-    tokens = [letters[b] for b in range(256)] + SPECIAL
+    tokens = [letters[b] for b in range(256)] + SPECIAL + [f"[PAD{i}]" for i in range(padding)]
     out = [("general.architecture", STRING, "llama"), ("llama.context_length", U32, CONTEXT), ("llama.embedding_length", U32, 32),
            ("llama.block_count", U32, 1), ("llama.feed_forward_length", U32, 64), ("llama.attention.head_count", U32, 2),
            ("llama.attention.head_count_kv", U32, 1), ("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
-           ("llama.rope.dimension_count", U32, 16), ("llama.vocab_size", U32, VOCABULARY)]
+           ("llama.rope.dimension_count", U32, 16), ("llama.vocab_size", U32, len(tokens))]
     if vocabulary:
         out += [("tokenizer.ggml.model", STRING, "gpt2"),
                 ("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)),
-                ("tokenizer.ggml.token_type", ARRAY, (I32, [1] * 256 + [3] * len(SPECIAL))),
+                ("tokenizer.ggml.token_type", ARRAY, (I32, [1] * 256 + [3] * len(SPECIAL) + [5] * padding)),
                 ("tokenizer.ggml.merges", ARRAY, (STRING, [])), ("tokenizer.ggml.eos_token_id", U32, 257)]
     if vocabulary and pre is not None:
         out.append(("tokenizer.ggml.pre", STRING, pre))
@@ -52,15 +52,17 @@ SHAPES = [("token_embd.weight", [32, VOCABULARY]), ("output_norm.weight", [32]),
           ("blk.0.ffn_up.weight", [32, 64]), ("blk.0.ffn_down.weight", [64, 32])]
 
 
-def model(template=TEMPLATE, vocabulary=True, bos=True, pre="gpt-2", types=None):
+def model(template=TEMPLATE, vocabulary=True, bos=True, pre="gpt-2", types=None, padding=0):
     """The bytes of the GGUF file. template None: it has none; vocabulary False: no tokenizer either; bos False: no such token; pre: the
-    name of its splitting of words. types: tensors by name that get another (type number, sizes), filled with zeros."""
-    metadata, types = keys(template, vocabulary, bos, pre), types or {}
-    out = b"GGUF" + struct.pack("<IQQ", 3, len(SHAPES), len(metadata))
+    name of its splitting of words. types: tensors by name that get another (type number, sizes), filled with zeros. padding: tokens behind
+    the others that mean nothing."""
+    metadata, types = keys(template, vocabulary, bos, pre, padding), types or {}
+    shapes = [("token_embd.weight", [32, VOCABULARY + padding])] + SHAPES[1:]
+    out = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(metadata))
     for name, kind, v in metadata:
         out += text(name) + struct.pack("<I", kind) + value(kind, v)
     stream, data = random.Random(1), b""
-    for name, sizes in SHAPES:
+    for name, sizes in shapes:
         kind, sizes = types.get(name, (0, sizes))
         out += text(name) + struct.pack("<I", len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes) + struct.pack("<IQ", kind, len(data))
         count = sizes[0] * (sizes[1] if len(sizes) > 1 else 1)

@@ -133,4 +133,5 @@ def main():
     plain.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -118,8 +118,9 @@ struct Setup {
   const mekik_drafter* drafter = nullptr;  // with `drafter_state`, which must outlive the bench; or a component's name
   mekik_draft* drafter_state = nullptr;
   std::string drafter_name, drafter_options;
-  bool draft_model = false;      // with drafter "model": a backend of its own that says what the model says, but for its hook
-  std::uint32_t max_drafts = 4;  // max_rows should be more than max_seqs for them
+  bool draft_model = false;       // with drafter "model": a backend of its own that says what the model says, but for its hook
+  std::uint32_t draft_vocab = 0;  // of that one; 0: as many tokens as the model has
+  std::uint32_t max_drafts = 4;   // max_rows should be more than max_seqs for them
   bool adaptive_drafts = false;
   const mekik_cache_policy* own_cache = nullptr;  // instead; `own_cache_state` is its instance
   mekik_cache* own_cache_state = nullptr;
@@ -198,12 +199,13 @@ class Bench {
       r.drafter = std::move(*made);
     }
     if (setup.draft_model) {
-      draft_backend.emplace(limits_of(setup), setup.windows, setup.vocab, false);
+      const std::uint32_t vocab = setup.draft_vocab != 0 ? setup.draft_vocab : setup.vocab;
+      draft_backend.emplace(limits_of(setup), setup.windows, vocab, false);
       r.draft_model = std::make_unique<engine::Runtime>();
       r.draft_model->backend = &FakeBackend::table();
       r.draft_model->exec = draft_backend->exec();
       r.draft_model->limits = limits_of(setup);
-      r.draft_model->vocab = r.draft_model->row_size = setup.vocab;
+      r.draft_model->vocab = r.draft_model->row_size = vocab;
       r.draft_model->context = setup.context;
       r.draft_model->groups = r.groups;
     }

@@ -120,6 +120,7 @@ class FakeBackend {
       for (auto t = begin; t < end; ++t) {
         const auto position = context + t - begin;
         if (b.positions[t] != static_cast<std::int32_t>(position)) fault("a wrong position");
+        if (b.token_ids[t] < 0 || static_cast<std::uint32_t>(b.token_ids[t]) >= vocab_) fault("a token that the vocabulary does not have");
         for (std::uint32_t g = 0; g < windows_.size(); ++g) {
           if (auto* r = row(b, g, s, position)) *r = {b.token_ids[t], b.positions[t]};
           else fault("no block to store a token in");

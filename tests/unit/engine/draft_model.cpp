@@ -43,7 +43,7 @@ void check_answers(Bench& bench, const std::vector<engine::Request>& requests, c
 
 }  // namespace
 
-TEST_CASE("a draft model that is as good as the model is always right, drawn tokens included") {
+TEST_CASE("a draft model that is as good as the model is always right, drawn tokens included (B106)") {
   for (const char* sampler : {R"({"temperature":0})", kSampled}) {
     Setup setup = with_model();
     setup.max_tokens = 64;
@@ -95,6 +95,23 @@ TEST_CASE("a long prompt reaches a draft model piece by piece") {
   check_answers(bench, requests, setup);
   for (const auto n : bench.draft_backend->batch_tokens) CHECK(n <= 2 * 4 + 4);
   CHECK(bench.metric("mekik_spec_decode_num_accepted_tokens_total") > 25);
+}
+
+TEST_CASE("a draft model may have more tokens than the model, or fewer (B108)") {
+  for (const std::uint32_t vocab : {48u, 80u}) {
+    Setup setup = with_model();
+    setup.draft_vocab = vocab;
+    Bench bench{setup};
+    std::vector<engine::Request> requests;
+    for (std::uint64_t i = 0; i < 6; ++i)
+      requests.push_back(request_of(prompt_of(3, i, i == 0 ? 64 : 48), 40, i < 3 ? R"({"temperature":0})" : kSampled));
+    CAPTURE(vocab);
+    check_answers(bench, requests, setup);  // and the backend of the draft model saw no token that it does not have
+    const double run = bench.metric("mekik_spec_decode_num_draft_tokens_total"),
+                 accepted = bench.metric("mekik_spec_decode_num_accepted_tokens_total");
+    CHECK(accepted > 0);
+    if (vocab > 64) CHECK(accepted == run);
+  }
 }
 
 TEST_CASE("a draft model that fails harms no answer, and is asked again") {

@@ -100,7 +100,7 @@ TEST_CASE("drafts beside recurrent states, windows, blocks of every size and the
       }
 }
 
-TEST_CASE("a drafter that proposes garbage, too much or nothing, or fails, harms no answer") {
+TEST_CASE("a drafter that proposes garbage, too much or nothing, or fails, harms no answer (B106)") {
   const Setup plain;
   for (unsigned seed = 1; seed < 12; ++seed) {
     OwnDrafter drafter{Liar{seed}};
@@ -125,7 +125,7 @@ TEST_CASE("a drafter that proposes garbage, too much or nothing, or fails, harms
   }
 }
 
-TEST_CASE("an answer ends where it would without drafts: stop texts, end tokens, lengths") {
+TEST_CASE("an answer ends where it would without drafts: stop texts, end tokens, lengths (B110)") {
   std::vector<std::string> pieces;
   for (int i = 0; i < 64; ++i)
     pieces.push_back(i == 63 ? "<end>" : std::string{static_cast<char>('0' + i)} + static_cast<char>('a' + i % 26));
