@@ -69,9 +69,9 @@ mekik_status compile(mekik_device*, const mekik_program* program, const mekik_li
 constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);
 
 // The first is what "auto" takes: the oracle rounds nothing unless it is asked to.
-constexpr mekik_kv_form kForms[] = {kFloatKvForms[2], kFloatKvForms[0], kFloatKvForms[1]};
-constexpr mekik_backend_kv kKv{sizeof(mekik_backend_kv), std::size(kForms), sizeof(mekik_kv_form), 0, kForms};
-const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kKv : nullptr; }
+constexpr mekik_kv_form kForms[] = {kKvForms[2], kKvForms[0], kKvForms[1], kKvForms[3], kKvForms[4]};
+constexpr mekik_backend_kv kOracleKv{sizeof(mekik_backend_kv), std::size(kForms), sizeof(mekik_kv_form), 0, kForms};
+const void* extension(const char* id) { return std::string_view{id} == MEKIK_BACKEND_KV ? &kOracleKv : nullptr; }
 
 constexpr std::array<mekik_option, 0> kOptions{};
 

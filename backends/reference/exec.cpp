@@ -46,7 +46,7 @@ Exec::Exec(const mekik_program& program, const mekik_limits& limits)
       place.state = {pools_[t.group].data(),
                      layout_.block_bytes[t.group],
                      layout_.offset[i],
-                     reference::kv_num(t.scheme),
+                     reference::state_form(t.scheme),
                      t.group,
                      row_size(t),
                      static_cast<std::size_t>(t.rank > 2 ? t.shape[1] : 1)};
@@ -172,7 +172,8 @@ void Exec::copy(const mekik_move& m) {
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
     const mekik_tensor& t = program_.tensor(i);
     if (t.role != MEKIK_ROLE_STATE || t.group != m.group) continue;
-    const std::uint64_t row = row_size(t) * num_size(reference::kv_num(t.scheme)), block = layout_.block_bytes[m.group];
+    const reference::State& state = memory_.places[i].state;
+    const std::uint64_t row = state.form.row_bytes(state.heads, state.size), block = layout_.block_bytes[m.group];
     std::byte* base = pools_[m.group].data() + layout_.offset[i];
     std::memmove(base + static_cast<std::uint64_t>(m.to) * block + m.to_row * row,
                  base + static_cast<std::uint64_t>(m.from) * block + m.from_row * row, m.n_rows * row);

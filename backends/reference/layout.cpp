@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include <mekik/head_form.hpp>
 #include <mekik/numbers.hpp>
 #include "reference/check.hpp"
 #include "reference/form.hpp"
@@ -122,11 +123,12 @@ void place_states(const ProgramReader& program, const mekik_limits& limits, Layo
   for (std::uint32_t i = 0; i < program.n_tensors(); ++i) {
     const mekik_tensor& t = program.tensor(i);
     if (t.role == MEKIK_ROLE_STATE) {
-      const std::uint32_t num = reference::kv_num(t.scheme);
-      if (num == 0)
-        throw Error{MEKIK_E_UNSUPPORTED, "state \"" + std::string{program.name(i)} + "\": this backend stores f16, bf16 and f32"};
+      const reference::StateForm form = reference::state_form(t.scheme);
+      if (form.num == 0)
+        throw Error{MEKIK_E_UNSUPPORTED, "state \"" + std::string{program.name(i)} + "\": this backend stores " + kKvFormNames};
+      const auto heads = static_cast<std::uint64_t>(t.rank > 2 ? t.shape[1] : 1);
       layout.offset[i] = layout.block_bytes[t.group];
-      layout.block_bytes[t.group] += padded(times(times(limits.block_tokens, row_size(t)), num_size(num)));
+      layout.block_bytes[t.group] += padded(times(limits.block_tokens, form.row_bytes(heads, row_size(t))));
     } else if (t.role == MEKIK_ROLE_SLOT) {
       layout.has_slots = true;
       layout.offset[i] = layout.slot_bytes;

@@ -1,5 +1,7 @@
 #include "reference/check.hpp"
 
+#include <mekik/head_form.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,8 +14,8 @@ namespace mekik::reference {
 std::uint64_t Checker::state(std::uint32_t i, std::uint64_t size) const {
   const mekik_tensor& t = in(i);
   need(t.role == MEKIK_ROLE_STATE && t.rank == 3 && t.shape[0] < 0, named(i) + " must be a state [tokens][heads][numbers]");
-  need(kv_num(t.scheme) != 0, "the state " + std::string{program.name(op.in[i])} + " is stored as \"" +
-                                  (t.scheme != nullptr ? t.scheme : "") + "\"; this backend offers f16, bf16 and f32");
+  need(state_form(t.scheme).num != 0, "the state " + std::string{program.name(op.in[i])} + " is stored as \"" +
+                                          (t.scheme != nullptr ? t.scheme : "") + "\"; this backend offers " + kKvFormNames);
   need(size == 0 || row_size(t) == size,
        named(i) + " has rows of " + std::to_string(row_size(t)) + " numbers, not " + std::to_string(size));
   return static_cast<std::uint64_t>(t.shape[1]);
@@ -205,11 +207,11 @@ void check_basic(const Checker& c) {
 
 }  // namespace
 
-std::uint32_t kv_num(const char* scheme) {
-  if (scheme == nullptr) return 0;
-  if (std::strcmp(scheme, "f16") == 0) return MEKIK_F16;
-  if (std::strcmp(scheme, "bf16") == 0) return MEKIK_BF16;
-  return std::strcmp(scheme, "f32") == 0 ? MEKIK_F32 : 0;
+StateForm state_form(const char* scheme) {
+  const std::string_view name = scheme != nullptr ? scheme : "";
+  if (const HeadForm* head = head_form(name)) return {MEKIK_I8, head};
+  const std::uint32_t none = 0, f16 = MEKIK_F16, bf16 = MEKIK_BF16, f32 = MEKIK_F32;
+  return {name == "f16" ? f16 : name == "bf16" ? bf16 : name == "f32" ? f32 : none};
 }
 
 std::string check_op(const ProgramReader& program, std::uint32_t i) {

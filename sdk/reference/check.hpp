@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "reference/rows.hpp"
+
 namespace mekik::reference {
 
 // What is wrong with operation `i`; empty: the reference runs it. The tensors must have passed mekik::check_tensors. Thread: any.
@@ -14,7 +16,7 @@ struct ScratchLimits {
   std::uint64_t rows, seqs;
 };
 std::uint64_t scratch_floats(const ProgramReader& program, std::uint32_t i, const ScratchLimits& limits);
-// Name of a KV form ("f16", "bf16", "f32") as a mekik_num; 0: not offered.
-std::uint32_t kv_num(const char* scheme);
+// A KV form by its name ("f16", "q8_head", ...); without a number or a form of heads: not offered.
+StateForm state_form(const char* scheme);
 
 }  // namespace mekik::reference

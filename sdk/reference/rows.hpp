@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include <mekik/head_form.hpp>
 #include <mekik/numbers.hpp>
 
 namespace mekik::reference {
@@ -56,18 +57,36 @@ struct Step {
   std::uint64_t context(std::uint32_t seq) const { return static_cast<std::uint64_t>(batch->context_len[seq]); }
 };
 
+// How the rows of a STATE tensor are stored: as numbers, or by head as integers under a scale.
+struct StateForm {
+  std::uint32_t num = 0;
+  const HeadForm* head = nullptr;
+
+  // Of n numbers with a scale of their own: the key or the value of a head.
+  std::size_t part_bytes(std::size_t n) const {
+    return head == nullptr ? n * num_size(num) : (n * head->bits + 7) / 8 + sizeof(std::uint16_t);
+  }
+  // Of a key and a value that are `size` numbers together; where both are odd, codes of four bits take a byte more.
+  std::size_t head_bytes(std::size_t size) const { return head == nullptr ? part_bytes(size) : part_bytes(size) + part_bytes(0) + 1; }
+  std::size_t row_bytes(std::size_t heads, std::size_t size) const { return heads * head_bytes(size / heads); }
+};
+
 // The rows of one STATE tensor: in each block of its group, block_tokens rows of `size` numbers from `offset` on.
 struct State {
   std::byte* pool = nullptr;
   std::uint64_t block_bytes = 0, offset = 0;
-  std::uint32_t num = MEKIK_F32, group = 0;
+  StateForm form;
+  std::uint32_t group = 0;
   std::size_t size = 0, heads = 1;
 
   // Where row `position` of a sequence is. Its block must have been checked.
   std::byte* row(const Step& step, std::uint32_t seq, std::uint64_t position) const {
     const std::int32_t block = step.batch->blocks[group][std::uint64_t{seq} * step.batch->max_blocks + position / step.block_tokens];
-    return pool + static_cast<std::uint64_t>(block) * block_bytes + offset + position % step.block_tokens * size * num_size(num);
+    return pool + static_cast<std::uint64_t>(block) * block_bytes + offset + position % step.block_tokens * form.row_bytes(heads, size);
   }
+  // Numbers first .. first + n of a head of a row: its key (first is 0) or its value.
+  void store(std::byte* row, std::size_t h, std::size_t first, std::size_t n, const float* x) const;
+  void load(const std::byte* row, std::size_t h, std::size_t first, std::size_t n, float* x) const;
 };
 
 // One SLOT tensor: `size` F32 numbers in every slot.

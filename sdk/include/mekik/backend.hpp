@@ -124,11 +124,17 @@ constexpr mekik_backend_prepared prepared_table() {
           }};
 }
 
-// The extension of a backend that stores KV in F16, BF16 and F32.
-inline constexpr mekik_kv_form kFloatKvForms[] = {{"f16", "half precision", MEKIK_F16, 0, 16},
-                                                  {"bf16", "bfloat16", MEKIK_BF16, 0, 16},
-                                                  {"f32", "single precision, as computed", MEKIK_F32, 0, 32}};
-inline constexpr mekik_backend_kv kFloatKv{sizeof(mekik_backend_kv), std::size(kFloatKvForms), sizeof(mekik_kv_form), 0, kFloatKvForms};
+// A mekik_kv_form's group where a scale is of all values of a token's key, or value, of one head.
+inline constexpr std::uint32_t kKvGroupHead = 0xFFFFFFFFu;
+// The extension of a backend: how KV can be stored, as floats, or by mekik/head_form.hpp. The first is what `kv = "auto"` takes.
+inline constexpr mekik_kv_form kKvForms[] = {
+    {"f16", "half precision", MEKIK_F16, 0, 16},
+    {"bf16", "bfloat16", MEKIK_BF16, 0, 16},
+    {"f32", "single precision, as computed", MEKIK_F32, 0, 32},
+    {"q8_head", "8 bits, a scale for each token's key and value of a head", MEKIK_I8, kKvGroupHead, 8},
+    {"q4_head", "4 bits, a scale for each token's key and value of a head", MEKIK_U8, kKvGroupHead, 4}};
+inline constexpr mekik_backend_kv kKv{sizeof(mekik_backend_kv), std::size(kKvForms), sizeof(mekik_kv_form), 0, kKvForms};
+inline constexpr mekik_backend_kv kFloatKv{sizeof(mekik_backend_kv), 3, sizeof(mekik_kv_form), 0, kKvForms};  // floats only
 
 #ifdef MEKIK_STATIC_NAME
 }  // inline namespace
