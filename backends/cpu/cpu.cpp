@@ -109,7 +109,7 @@ constexpr mekik_backend_prepared kPrepared = prepared_table<Exec>();
 
 const void* extension(const char* id) {
   const std::string_view wanted = id;
-  return wanted == MEKIK_BACKEND_KV ? static_cast<const void*>(&kFloatKv) : wanted == MEKIK_BACKEND_PREPARED ? &kPrepared : nullptr;
+  return wanted == MEKIK_BACKEND_KV ? static_cast<const void*>(&kKv) : wanted == MEKIK_BACKEND_PREPARED ? &kPrepared : nullptr;
 }
 
 constexpr std::array kOptions{

@@ -110,10 +110,17 @@ void Exec::check_move(const mekik_move& m) const {
 }
 
 // One row after another in an order that is right when the ranges overlap within a block.
-template <class T>
-void Exec::copy_rows(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const {
+template <class F>
+void Exec::copy_rows(const mekik_move& m, F&& copy_row) const {
   for (std::uint32_t i = 0; i < m.n_rows; ++i) {
-    const std::uint32_t step = m.to_row > m.from_row ? m.n_rows - 1 - i : i, a = m.from_row + step, b = m.to_row + step;
+    const std::uint32_t step = m.to_row > m.from_row ? m.n_rows - 1 - i : i;
+    copy_row(m.from_row + step, m.to_row + step);
+  }
+}
+
+template <class T>
+void Exec::copy_floats(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const {
+  copy_rows(m, [&](std::uint32_t a, std::uint32_t b) {
     for (std::uint32_t h = 0; h < s.heads; ++h) {
       const auto* vs = reinterpret_cast<const T*>(from + s.offset + s.v_offset + h * s.v_head);
       auto* vd = reinterpret_cast<T*>(to + s.offset + s.v_offset + h * s.v_head);
@@ -125,7 +132,25 @@ void Exec::copy_rows(const StatePlan& s, const mekik_move& m, const std::uint8_t
         for (std::uint32_t j = 0; j < s.d; ++j) kd[((b / 16) * s.d + j) * 16 + b % 16] = ks[((a / 16) * s.d + j) * 16 + a % 16];
       else std::memmove(kd + static_cast<std::size_t>(b) * s.d, ks + static_cast<std::size_t>(a) * s.d, s.d * sizeof(T));
     }
-  }
+  });
+}
+
+void Exec::copy_codes(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const {
+  const HeadLayout& c = s.codes;
+  copy_rows(m, [&](std::uint32_t a, std::uint32_t b) {
+    if (s.latent) {
+      const std::uint64_t at = s.offset + s.v_offset, bytes = s.latents.bytes();
+      std::memmove(to + at + b * bytes, from + at + a * bytes, bytes);
+      return;
+    }
+    for (std::uint32_t h = 0; h < s.heads; ++h) {
+      const std::uint64_t key = s.offset + h * s.k_head, value = s.offset + s.v_offset + h * s.v_head;
+      for (std::uint32_t i = 0; i < c.key_bytes(); ++i) to[key + c.key_at(b, i)] = from[key + c.key_at(a, i)];
+      for (std::uint32_t i = 0; i < c.value_bytes(); ++i) to[value + c.value_at(b, i)] = from[value + c.value_at(a, i)];
+      std::memmove(to + key + c.key_scales() + 2 * b, from + key + c.key_scales() + 2 * a, 2);
+      std::memmove(to + value + c.value_scales() + 2 * b, from + value + c.value_scales() + 2 * a, 2);
+    }
+  });
 }
 
 void Exec::copy(const mekik_move& m) {
@@ -141,8 +166,10 @@ void Exec::copy(const mekik_move& m) {
   for (std::uint32_t i = 0; i < program_.n_tensors(); ++i) {
     const mekik_tensor& t = program_.tensor(i);
     if (t.role != MEKIK_ROLE_STATE || t.group != m.group) continue;
-    if (plan_.states[i].num == Num::f32) copy_rows<std::uint32_t>(plan_.states[i], m, from, to);
-    else copy_rows<std::uint16_t>(plan_.states[i], m, from, to);
+    const StatePlan& s = plan_.states[i];
+    if (s.codes.bits != 0 || s.latents.bits != 0) copy_codes(s, m, from, to);
+    else if (s.num == Num::f32) copy_floats<std::uint32_t>(s, m, from, to);
+    else copy_floats<std::uint16_t>(s, m, from, to);
   }
 }
 

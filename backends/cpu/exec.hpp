@@ -106,6 +106,9 @@ class Exec {
   void embed_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   void mix_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   std::uint8_t* stored_row(std::uint32_t state, std::uint32_t row, std::uint32_t& within) const;
+  void append_codes(const StatePlan& s, std::uint8_t* key, std::uint8_t* value, std::uint32_t t, const float* k, const float* v,
+                    float* work) const;
+  void append_latent_codes(const LatentLayout& l, std::uint8_t* to, const float* latent, const float* rest, float* work) const;
   void append_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   void append_latent_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const;
   void position_scale_row(const mekik_op& op, std::uint32_t row) const;
@@ -183,8 +186,11 @@ class Exec {
   std::uint8_t* place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const;
   void check_move(const mekik_move& m) const;
   void copy(const mekik_move& m);
+  template <class F>
+  void copy_rows(const mekik_move& m, F&& copy_row) const;
   template <class T>
-  void copy_rows(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const;
+  void copy_floats(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const;
+  void copy_codes(const StatePlan& s, const mekik_move& m, const std::uint8_t* from, std::uint8_t* to) const;
 
   Device& device_;
   const Settings settings_;

@@ -92,7 +92,9 @@ struct StatePlan {
   bool latent = false;       // rows of d numbers, padded to dvp, that are key and (the first dv) value
   std::uint64_t offset = 0;  // in a block
   std::uint32_t heads = 0, d = 0, dv = 0, dvp = 0;
-  Num num = Num::f16;
+  Num num = Num::f16;                                  // of floats
+  HeadLayout codes;                                    // integers instead, in each head
+  LatentLayout latents;                                // integers of latents
   std::uint64_t k_head = 0, v_head = 0, v_offset = 0;  // bytes of K (V) of one head of a block; V from the state's offset on
 };
 

@@ -51,12 +51,30 @@ void Planner::place_weights() {
   }
 }
 
+void Planner::place_codes(StatePlan& s, std::uint32_t bits, std::string_view name) const {
+  const auto tokens = limits_.block_tokens;
+  if (s.latent) {
+    s.latents = {bits, s.dv, s.d - s.dv};
+    s.v_head = round_up(times(tokens, s.latents.bytes()), 64);
+    return;
+  }
+  if (s.d > kMostHeadNumbers)
+    throw Error{MEKIK_E_UNSUPPORTED, "state \"" + std::string{name} + "\": q8_head and q4_head hold keys of at most " +
+                                         std::to_string(kMostHeadNumbers) + " numbers, these have " + std::to_string(s.d) +
+                                         "; use kv = \"f16\" in [cache]"};
+  s.dvp = HeadLayout::padded(s.dv, bits);
+  s.codes = {bits, s.d, s.dvp, tokens, plan_.lanes};
+  s.k_head = round_up(s.codes.key_scales() + s.codes.scale_bytes(), 64);
+  s.v_head = round_up(s.codes.value_scales() + s.codes.scale_bytes(), 64);
+}
+
 void Planner::place_state(std::uint32_t tensor) {
   const mekik_tensor& t = program_.tensor(tensor);
   StatePlan& s = plan_.states[tensor];
-  if (t.rank != 3 || kv_number(t.scheme) == Num::none)
+  const KvForm form = kv_form(t.scheme);
+  if (t.rank != 3 || !form.offered())
     throw Error{MEKIK_E_UNSUPPORTED, "state \"" + std::string{program_.name(tensor)} + "\" cannot be stored"};
-  s.num = kv_number(t.scheme);
+  s.num = form.num;
   s.heads = static_cast<std::uint32_t>(t.shape[1]);
   const auto both = static_cast<std::uint32_t>(t.shape[2]);
   for (std::uint32_t o = 0; o < raw_.n_ops; ++o) {
@@ -77,6 +95,7 @@ void Planner::place_state(std::uint32_t tensor) {
     s.k_head = round_up(times(tokens * s.d, e), 64);
   }
   s.v_head = round_up(times(tokens * s.dvp, e), 64);
+  if (form.bits != 0) place_codes(s, form.bits, program_.name(tensor));
   s.v_offset = times(s.k_head, s.heads);
   std::uint64_t& block = plan_.block_bytes[t.group];
   s.offset = block;
@@ -108,7 +127,9 @@ void Planner::count_scratch() {
     const mekik_op& op = program_.op(p.op);
     if (p.kind == PhasePlan::Kind::attention || p.kind == PhasePlan::Kind::latent) {
       const StatePlan& s = plan_.states[op.in[p.kind == PhasePlan::Kind::latent ? 4 : 1]];
-      floats = std::max<std::uint64_t>(floats, attention_scratch_floats(s.latent ? s.dvp : s.d, s.dvp));
+      const bool codes = s.codes.bits != 0;
+      floats = std::max<std::uint64_t>(
+          floats, codes ? head_attention_scratch_floats(s.d, s.dvp) : attention_scratch_floats(s.latent ? s.dvp : s.d, s.dvp));
     }
     if (p.kind == PhasePlan::Kind::full) {
       const auto d = static_cast<std::uint32_t>(last_size(program_.tensor(op.in[0])));
@@ -120,7 +141,7 @@ void Planner::count_scratch() {
   for (std::uint32_t o = 0; o < raw_.n_ops; ++o) {
     const mekik_op& op = program_.op(o);
     const auto row = [&](std::uint32_t i) { return row_size(program_.tensor(op.in[i])); };
-    if (op.code == op::kv_append || op.code == op::mla_append) floats = std::max<std::uint64_t>(floats, row(2) + 64);
+    if (op.code == op::kv_append || op.code == op::mla_append) floats = std::max<std::uint64_t>(floats, 2 * row(2) + 256);
     if (op.code == op::moe_route || op.code == op::moe_route_mixer) floats = std::max<std::uint64_t>(floats, 4 * row(0));
     if (op.code == op::moe_combine) floats = std::max<std::uint64_t>(floats, 17 * (row(0) / row_size(program_.tensor(op.out[0])) + 1));
   }

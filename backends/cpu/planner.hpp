@@ -2,6 +2,7 @@
 // plan_memory.cpp: where everything lies.
 #pragma once
 #include <map>
+#include <string_view>
 
 #include "plan.hpp"
 
@@ -39,6 +40,7 @@ class Planner {
   void place_weights();
   void place_states();
   void place_state(std::uint32_t tensor);
+  void place_codes(StatePlan& s, std::uint32_t bits, std::string_view name) const;
   void place_slots();
   void count_scratch();
   std::uint64_t scan_scratch(std::uint32_t o) const;

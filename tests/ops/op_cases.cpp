@@ -55,7 +55,15 @@ std::vector<OpCase> attention_cases() {
           attention_case("attention, sinks and window", 4, 2, 16, 16, 6, 0, true, false, "f16"),
           attention_case("attention, slopes", 4, 2, 16, 16, 0, 0, false, true, "f16"),
           attention_case("attention, wide keys", 4, 2, 24, 8, 0, 0, false, false, "f16"),
-          attention_case("attention, two-way", 2, 1, 16, 16, 0, 0, false, false, "f16", false)};
+          attention_case("attention, two-way", 2, 1, 16, 16, 0, 0, false, false, "f16", false),
+          attention_case("attention, q8_head", 4, 2, 64, 64, 0, 0, false, false, "q8_head"),
+          attention_case("attention, q8_head, head of 80, window", 3, 1, 80, 80, 6, 0, false, false, "q8_head"),
+          attention_case("attention, q8_head, wide keys, soft cap", 4, 2, 24, 8, 0, 2.5, false, false, "q8_head"),
+          attention_case("attention, q8_head, odd, sinks", 4, 4, 13, 7, 0, 0, true, false, "q8_head"),
+          attention_case("attention, q4_head", 4, 2, 64, 64, 0, 0, false, false, "q4_head"),
+          attention_case("attention, q4_head, head of 48, slopes", 6, 2, 48, 48, 0, 0, false, true, "q4_head"),
+          attention_case("attention, q4_head, odd, sinks and window", 4, 2, 9, 33, 6, 0, true, false, "q4_head"),
+          attention_case("attention, q4_head, two-way", 2, 1, 16, 16, 0, 0, false, false, "q4_head", false)};
 }
 
 void add_maps(std::vector<OpCase>& cases) {

@@ -175,7 +175,9 @@ std::vector<OpCase> latent_cases() {
           latent_case("bf16, window", {3, 48, 16, 16, 8, 5}, "bf16", "bf16", true),
           latent_case("q8_0, stacked", {4, 64, 32, 32, 32, 0}, "q8_0", "f16", true),
           latent_case("q8_0, one below the other", {4, 64, 32, 32, 48, 0}, "q8_0", "f16", false),
-          latent_case("heads of 28 rows", {30, 32, 8, 32, 28, 0}, "q8_0", "f32", false)};
+          latent_case("heads of 28 rows", {30, 32, 8, 32, 28, 0}, "q8_0", "f32", false),
+          latent_case("kv q8_head", {4, 64, 32, 32, 32, 0}, "q8_0", "q8_head", true),
+          latent_case("kv q4_head, odd sizes", {5, 40, 6, 24, 20, 0}, "f32", "q4_head", true)};
 }
 
 std::vector<OpCase> encoder_cases() {

@@ -25,6 +25,12 @@ std::vector<Model> models() {
   all.push_back({"llama with a window", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", 5); }});
   all.push_back({"llama with chunks", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f16", -6); }});
   all.push_back({"llama in blocks of 16", [](ProgramBuilder& b) { build_llama(b, "q4_0", "f32", 0); }, wide});
+  for (const char* kv : {"q8_head", "q4_head"}) {
+    const std::string name = std::string{"llama, kv "} + kv;
+    all.push_back({name, [kv](ProgramBuilder& b) { build_llama(b, "q4_0", kv, 0); }});
+    all.push_back({name + ", a window, blocks of 16", [kv](ProgramBuilder& b) { build_llama(b, "q8_0", kv, 7); }, wide});
+    all.push_back({name + ", latents", [kv](ProgramBuilder& b) { build_latent(b, "q8_0", kv); }});
+  }
   all.push_back({"hybrid", [](ProgramBuilder& b) { build_hybrid(b); }});
   all.push_back({"mamba", [](ProgramBuilder& b) { build_mamba(b); }});
   for (const std::string form : {"f32", "q4_0", "q6_k"})
@@ -180,8 +186,8 @@ TEST_CASE("threads change no bit") {
 
 TEST_CASE("states moved, read and written back give the same bits") {
   with_models([](Session& session, const auto& tokens, const auto& truth, ProgramBuilder&) {
-    if (session.limits().block_tokens != 4) return;
-    const std::size_t half = 10;  // within a block of 4
+    const bool small = session.limits().block_tokens == 4;
+    const std::size_t half = 10;  // within a block, the third of 4 tokens or the first of 16
     const std::vector<std::int32_t> first{tokens.begin(), tokens.begin() + half};
     feed(session, first, {});
     const auto& table = session.backend().table();
@@ -198,8 +204,13 @@ TEST_CASE("states moved, read and written back give the same bits") {
     };
     if (session.plan().block_bytes[0] != 0) {
       carry(MEKIK_WHAT_BLOCK, 3, 30, session.plan().block_bytes[0]);
-      // The second block whole, of the third the two rows that are used.
-      move({{MEKIK_WHAT_BLOCK, 0, 1, 31, 0, 0, 0, 0}, {MEKIK_WHAT_ROWS, 0, 4, 32, 0, 0, 2, 0}});
+      // The second block whole, of the third the two rows that are used; or of the first the ten.
+      if (small) move({{MEKIK_WHAT_BLOCK, 0, 1, 31, 0, 0, 0, 0}, {MEKIK_WHAT_ROWS, 0, 4, 32, 0, 0, 2, 0}});
+      else
+        move({{MEKIK_WHAT_ROWS, 0, 30, 35, 0, 3, 10, 0},
+              {MEKIK_WHAT_ROWS, 0, 35, 30, 3, 0, 10, 0},
+              {MEKIK_WHAT_ROWS, 0, 30, 30, 0, 2, 10, 0},
+              {MEKIK_WHAT_ROWS, 0, 30, 30, 2, 0, 10, 0}});
     }
     if (session.plan().slot_bytes != 0) {
       carry(MEKIK_WHAT_SLOT, 2, 5, session.plan().slot_bytes);

@@ -1,6 +1,7 @@
 // Attention over paged K and V, one kv head at a time. Tiles of 64 positions counted from 0, merged in ascending order (online softmax);
 // scores have 16 positions in lanes, outputs 16 columns of V. Positions that a row may not see are never part of a sum.
 #include "isa/float_gemm.hpp"
+#include "isa/head_rows.hpp"
 #include "isa/rows.hpp"
 #include "isa/soften.hpp"
 
@@ -27,6 +28,31 @@ void gather_group(const Attention& a, std::uint32_t from, std::uint32_t lo, std:
   }
 }
 
+// Code i of a token's key or value, from its byte (HeadLayout).
+MK_INLINE float code_of(std::uint8_t byte, std::uint32_t bits, bool upper) {
+  if (bits == 8) return static_cast<float>(static_cast<std::int8_t>(byte));
+  return static_cast<float>(static_cast<int>(upper ? byte >> 4 : byte & 15) - 8);
+}
+
+// As gather_group, from integers to floats.
+void decode_group(const Attention& a, std::uint32_t from, std::uint32_t lo, std::uint32_t hi, float* k, float* v) {
+  const HeadLayout& h = a.codes;
+  const bool fine = h.bits == 8;
+  for (std::uint32_t t = 0; t < 16; ++t) {
+    const std::uint32_t p = from + t, row = p % a.block_tokens;
+    if (p < lo || p >= hi) continue;
+    const std::uint8_t* block = a.base + static_cast<std::uint64_t>(a.table[p / a.block_tokens]) * a.block_bytes;
+    const std::uint8_t *ks = block + a.k_off, *vs = block + a.v_off;
+    const float k_scale = from_bf16(ks + h.key_scales() + std::size_t{2} * row),
+                v_scale = from_bf16(vs + h.value_scales() + std::size_t{2} * row);
+    for (std::uint32_t i = 0; i < a.d; ++i)
+      k[static_cast<std::size_t>(i) * 16 + t] = k_scale * code_of(ks[h.key_at(row, fine ? i : i / 8 * 4 + i % 4)], h.bits, i % 8 >= 4);
+    for (std::uint32_t i = 0; i < a.dvp; ++i)
+      v[static_cast<std::size_t>(t) * a.dvp + i] =
+          v_scale * code_of(vs[h.value_at(row, fine ? i : i / 32 * 16 + i % 16)], h.bits, i % 32 >= 16);
+  }
+}
+
 template <Num N>
 MK_INLINE void find_tile(const Attention& a, std::uint32_t tile, std::uint32_t lo, std::uint32_t hi, std::uint8_t* buffer,
                          TileMemory& out) {
@@ -35,7 +61,7 @@ MK_INLINE void find_tile(const Attention& a, std::uint32_t tile, std::uint32_t l
     const std::uint32_t from = tile * kTile + g * 16;
     out.k[g] = out.v[g] = nullptr;
     if (from >= hi || from + 16 <= lo) continue;
-    if (a.lanes) {
+    if (a.codes.bits == 0 && a.lanes) {
       const std::uint8_t* block = a.base + static_cast<std::uint64_t>(a.table[from / a.block_tokens]) * a.block_bytes;
       const std::uint32_t row = from % a.block_tokens;
       out.k[g] = block + a.k_off + static_cast<std::size_t>(row) * a.d * e;
@@ -43,7 +69,8 @@ MK_INLINE void find_tile(const Attention& a, std::uint32_t tile, std::uint32_t l
     } else {
       std::uint8_t* k = buffer + static_cast<std::size_t>(g) * 16 * (a.d + a.dvp) * e;
       std::uint8_t* v = k + static_cast<std::size_t>(16) * a.d * e;
-      gather_group<N>(a, from, lo, hi, k, v);
+      if (a.codes.bits != 0) decode_group(a, from, lo, hi, reinterpret_cast<float*>(k), reinterpret_cast<float*>(v));
+      else gather_group<N>(a, from, lo, hi, k, v);
       out.k[g] = k;
       out.v[g] = v;
     }
@@ -89,6 +116,7 @@ void run(const Attention& a) {
       const std::uint32_t i = x.n++;
       std::memcpy(x.q + static_cast<std::size_t>(i) * a.d,
                   a.q + static_cast<std::size_t>(row) * a.q_stride + static_cast<std::size_t>(h) * a.d, a.d * sizeof(float));
+      if (a.codes.bits != 0) turn_back(x.q + static_cast<std::size_t>(i) * a.d, a.d);
       x.m[i] = -__builtin_inff();
       x.row[i] = row;
       x.head[i] = h;
@@ -98,26 +126,20 @@ void run(const Attention& a) {
     }
   for (std::size_t j = 0; j < static_cast<std::size_t>(x.n) * a.dvp; ++j) x.o[j] = 0.0F;
   for (std::uint32_t tile = lo / kTile; tile * kTile < hi; ++tile) {
-    const std::uint32_t t0 = tile * kTile, t1 = t0 + kTile;
     TileMemory mem;
     find_tile<N>(a, tile, lo, hi, buffer, mem);
-    for (std::uint32_t i = 0; i < x.n;) {
-      const Range seen = within(x.range[i], t0, t1);
-      std::uint32_t j = i + 1;
-      for (; j < x.n; ++j) {
-        const Range other = within(x.range[j], t0, t1);
-        if (other.lo != seen.lo || other.hi != seen.hi) break;
-      }
-      if (seen.lo < seen.hi) run_group<N>(a, x, i, j - i, tile, seen, mem);
-      i = j;
-    }
+    for_equal_ranges(x, tile, [&](std::uint32_t i, std::uint32_t n, Range seen) { run_group<N>(a, x, i, n, tile, seen, mem); });
   }
-  for (std::uint32_t i = 0; i < x.n; ++i) finish(a, x, i);
+  for (std::uint32_t i = 0; i < x.n; ++i) {
+    if (a.codes.bits != 0) turn_back(x.o + static_cast<std::size_t>(i) * a.dvp, a.dv);
+    finish(a, x, i);
+  }
 }
 
 }  // namespace
 
 void attention(const Attention& a) {
+  if (a.codes.bits != 0) return a.exact ? run<Num::f32>(a) : attention_heads(a);
   switch (a.kv) {
     case Num::f16:
       return run<Num::f16>(a);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "isa/heads.hpp"
+
 namespace mekik::cpu {
 
 inline constexpr std::uint32_t kLanes = 16;  // output rows of a stripe
@@ -118,7 +120,10 @@ struct Attention {
   const std::int32_t* table = nullptr;
   std::uint64_t block_bytes = 0, k_off = 0, v_off = 0;
   std::uint32_t block_tokens = 0;
-  bool lanes = true;  // K [tokens / 16][d][16], else [tokens][d]; V is [tokens][dvp]
+  bool lanes = true;     // K [tokens / 16][d][16], else [tokens][d]; V is [tokens][dvp]
+  HeadLayout codes;      // K and V are integers instead
+  LatentLayout latents;  // latents are
+  bool exact = false;    // queries and weights stay floats beside them
   // Latents: a row [dvp] of V is dv numbers of the latent, then rot turned ones, then zeros, and all of it is the key. q has dv numbers.
   const float* q_rot = nullptr;  // the turned rest of a query, likewise with q_rot_stride and rot
   std::size_t q_rot_stride = 0;
@@ -128,6 +133,11 @@ struct Attention {
 inline constexpr std::uint32_t kAttentionVectors = 24;  // (row, head) pairs in one call
 constexpr std::size_t attention_scratch_floats(std::uint32_t d, std::uint32_t dvp) {
   return static_cast<std::size_t>(kAttentionVectors) * (d + dvp + kTile) + static_cast<std::size_t>(kTile) * (d + dvp) + 64;
+}
+// Of integers: queries and weights as integers, too, and tiles that are gathered or decoded.
+constexpr std::size_t head_attention_scratch_floats(std::uint32_t d, std::uint32_t dvp) {
+  const std::uint32_t dp = HeadLayout::padded(d, 4), vp = HeadLayout::padded(dvp, 4);
+  return attention_scratch_floats(dp, vp) + static_cast<std::size_t>(kAttentionVectors) * (dp + kTile) / 2 + 2 * (dp + vp) + 256;
 }
 
 // One block of a recurrent state, of at most 64 channels in lanes, over some tokens; token t's numbers lie t strides further. Each token's
@@ -175,6 +185,9 @@ struct Kernels {
               std::size_t lda);
   void (*attention)(const Attention&);
   void (*latent)(const Attention&);
+  // Keys and values as integers (mekik/head_form.hpp): x [n] is turned in place; codes [n rounded up to 16], and their scale.
+  void (*turn)(float* x, std::uint32_t n);
+  std::uint16_t (*encode_head)(std::uint32_t bits, const float* x, std::uint32_t n, std::int8_t* codes);
   void (*delta)(const Delta&);
   void (*scan)(const Scan&);
   // y [n] = act(bias + sum over taps of x[i][n] * w[i][n]), rows of w at stride ws; ascending i. bias may be nullptr.

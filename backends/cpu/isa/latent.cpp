@@ -1,6 +1,7 @@
 // Attention over latents, which are keys and values at once: a stored row [dvp] is read as it lies, so a key's score is a sum over 16
 // lanes along the row and one tree, 4 positions and 4 queries at a time. Data: Attention of kernels.hpp. Bound: 2 fma of 16 lanes a cycle.
 #include "isa/float_gemm.hpp"
+#include "isa/head_rows.hpp"
 #include "isa/rows.hpp"
 #include "isa/soften.hpp"
 
@@ -23,6 +24,23 @@ MK_INLINE void find_rows(const Attention& a, std::uint32_t tile, std::uint32_t l
     if (p < lo || p >= hi) continue;
     const std::uint8_t* block = a.base + static_cast<std::uint64_t>(a.table[p / a.block_tokens]) * a.block_bytes;
     out.row[t] = block + a.v_off + static_cast<std::size_t>(p % a.block_tokens) * a.dvp * num_bytes(N);
+  }
+}
+
+// The same from integers, as floats [kTile][dvp] in `to`; one more row behind them is used.
+void decode_rows(const Attention& a, std::uint32_t tile, std::uint32_t lo, std::uint32_t hi, float* to, Rows& out) {
+  const LatentLayout& l = a.latents;
+  float* rest = to + static_cast<std::size_t>(kTile) * a.dvp;
+  for (std::uint32_t t = 0; t < kTile; ++t, to += a.dvp) {
+    const std::uint32_t p = tile * kTile + t;
+    out.row[t] = nullptr;
+    if (p < lo || p >= hi) continue;
+    const std::uint8_t* block = a.base + static_cast<std::uint64_t>(a.table[p / a.block_tokens]) * a.block_bytes;
+    const std::uint8_t* row = block + a.v_off + static_cast<std::size_t>(p % a.block_tokens) * l.bytes();
+    decode_value(row, l.bits, from_bf16(row + l.scales()), l.dv, to);
+    decode_value(row + l.part(l.dv), l.bits, from_bf16(row + l.scales() + 2), l.rot, rest);
+    for (std::uint32_t i = l.dv; i < a.dvp; ++i) to[i] = i - l.dv < l.rot ? rest[i - l.dv] : 0.0F;
+    out.row[t] = reinterpret_cast<const std::uint8_t*>(to);
   }
 }
 
@@ -89,11 +107,17 @@ void run(const Attention& a) {
   x.q = a.scratch;
   x.o = x.q + static_cast<std::size_t>(kAttentionVectors) * a.dvp;
   x.s = x.o + static_cast<std::size_t>(kAttentionVectors) * a.dvp;
+  float* decoded = x.s + static_cast<std::size_t>(kAttentionVectors) * kTile;
+  const bool integers = a.latents.bits != 0;
   std::uint32_t lo = 0xFFFFFFFFu, hi = 0;
   for (std::uint32_t row = a.row0; row < a.row1; ++row)
     for (std::uint32_t h = a.head0; h < a.head0 + a.heads; ++h) {
       const std::uint32_t i = x.n++;
       take_query(a, row, h, x.q + static_cast<std::size_t>(i) * a.dvp);
+      if (integers) {
+        turn_back(x.q + static_cast<std::size_t>(i) * a.dvp, a.dv);
+        turn_back(x.q + static_cast<std::size_t>(i) * a.dvp + a.dv, a.rot);
+      }
       x.m[i] = -__builtin_inff();
       x.row[i] = row;
       x.head[i] = h;
@@ -103,26 +127,21 @@ void run(const Attention& a) {
     }
   for (std::size_t j = 0; j < static_cast<std::size_t>(x.n) * a.dvp; ++j) x.o[j] = 0.0F;
   for (std::uint32_t tile = lo / kTile; tile * kTile < hi; ++tile) {
-    const std::uint32_t t0 = tile * kTile, t1 = t0 + kTile;
     Rows rows;
-    find_rows<N>(a, tile, lo, hi, rows);
-    for (std::uint32_t i = 0; i < x.n;) {
-      const Range seen = within(x.range[i], t0, t1);
-      std::uint32_t j = i + 1;
-      for (; j < x.n; ++j) {
-        const Range other = within(x.range[j], t0, t1);
-        if (other.lo != seen.lo || other.hi != seen.hi) break;
-      }
-      if (seen.lo < seen.hi) run_group<N>(a, x, i, j - i, tile, seen, rows);
-      i = j;
-    }
+    if (integers) decode_rows(a, tile, lo, hi, decoded, rows);
+    else find_rows<N>(a, tile, lo, hi, rows);
+    for_equal_ranges(x, tile, [&](std::uint32_t i, std::uint32_t n, Range seen) { run_group<N>(a, x, i, n, tile, seen, rows); });
   }
-  for (std::uint32_t i = 0; i < x.n; ++i) finish(a, x, i);
+  for (std::uint32_t i = 0; i < x.n; ++i) {
+    if (integers) turn_back(x.o + static_cast<std::size_t>(i) * a.dvp, a.dv);
+    finish(a, x, i);
+  }
 }
 
 }  // namespace
 
 void latent(const Attention& a) {
+  if (a.latents.bits != 0) return run<Num::f32>(a);
   switch (a.kv) {
     case Num::f16:
       return run<Num::f16>(a);

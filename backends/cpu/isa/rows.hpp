@@ -13,6 +13,9 @@ void mac_any(Num, const void* w, std::size_t ws, std::uint32_t n, const float* x
              std::size_t lda);
 void attention(const Attention&);
 void latent(const Attention&);
+void attention_heads(const Attention&);
+void turn(float* x, std::uint32_t n);
+std::uint16_t encode_head(std::uint32_t bits, const float* x, std::uint32_t n, std::int8_t* codes);
 void delta(const Delta&);
 void scan(const Scan&);
 void conv(const float* const* x, const float* w, std::size_t ws, std::uint32_t taps, const float* bias, int kind, std::uint32_t n,

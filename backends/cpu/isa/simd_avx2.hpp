@@ -175,6 +175,50 @@ struct V {
   // What is left to take from a SignedDot, given the sum of its activations: nothing here.
   MK_INLINE static I signed_sum(I sum, std::int32_t) { return sum; }
 
+  // Activations of 15 bits beside codes of 8 (FineCodes): four consecutive k are 8 bytes, here as they are.
+  MK_INLINE static void store_fine(std::uint8_t* p, I x) {  // 16 integers in -16256..16256
+    const __m256i w = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), w);
+  }
+  struct FineCodes {
+    __m256i w[4];  // rows 4i .. 4i + 3
+  };
+  template <bool kSigned>
+  MK_INLINE static FineCodes fine_codes(Bytes w) {
+    const __m128i part[4] = {_mm256_castsi256_si128(w.a), _mm256_extracti128_si256(w.a, 1), _mm256_castsi256_si128(w.b),
+                             _mm256_extracti128_si256(w.b, 1)};
+    FineCodes c;
+    for (int i = 0; i < 4; ++i) c.w[i] = kSigned ? _mm256_cvtepi8_epi16(part[i]) : _mm256_cvtepu8_epi16(part[i]);
+    return c;
+  }
+  struct FineDot {
+    __m256i s[4];  // of rows 4i .. 4i + 3 two sums each
+    MK_INLINE void clear() { s[0] = s[1] = s[2] = s[3] = _mm256_setzero_si256(); }
+    MK_INLINE void add(const FineCodes& c, const std::uint8_t* q) {
+      std::int64_t x;
+      std::memcpy(&x, q, 8);
+      const __m256i four = _mm256_set1_epi64x(x);
+      for (int i = 0; i < 4; ++i) s[i] = _mm256_add_epi32(s[i], _mm256_madd_epi16(c.w[i], four));
+    }
+    MK_INLINE I sum() const {
+      return {_mm256_permute4x64_epi64(_mm256_hadd_epi32(s[0], s[1]), 0xD8), _mm256_permute4x64_epi64(_mm256_hadd_epi32(s[2], s[3]), 0xD8)};
+    }
+  };
+  static constexpr int kFineColumns = 2;
+
+  // Lane i of a pair (i, i + kHalf) takes the sum, lane i + kHalf the difference.
+  template <int kHalf>
+  MK_INLINE static __m256 butterfly_half(__m256 x) {
+    const __m256 y = kHalf == 4 ? _mm256_permute2f128_ps(x, x, 1) : kHalf == 2 ? _mm256_permute_ps(x, 0x4E) : _mm256_permute_ps(x, 0xB1);
+    constexpr int kUpper = kHalf == 4 ? 0xF0 : kHalf == 2 ? 0xCC : 0xAA;
+    return _mm256_blend_ps(_mm256_add_ps(x, y), _mm256_sub_ps(y, x), kUpper);
+  }
+  template <int kHalf>
+  MK_INLINE static F butterfly(F x) {
+    if constexpr (kHalf == 8) return {_mm256_add_ps(x.a, x.b), _mm256_sub_ps(x.a, x.b)};
+    else return {butterfly_half<kHalf>(x.a), butterfly_half<kHalf>(x.b)};
+  }
+
   // Sums and maxima over lanes: 16 -> 8 -> 4 -> 2 -> 1, lane i with lane i + half.
   MK_INLINE static float reduce_add(F x) {
     const __m256 e = _mm256_add_ps(x.a, x.b);

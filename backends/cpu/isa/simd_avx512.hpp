@@ -129,6 +129,44 @@ struct V {
   };
   MK_INLINE static I signed_sum(I sum, std::int32_t activations) { return subi(sum, set1i(128 * activations)); }
 
+  // Activations of 15 bits beside codes of 8 (FineCodes): four consecutive k are 8 bytes, here the digits of 128 * high + low.
+  MK_INLINE static void store_fine(std::uint8_t* p, I x) {  // 16 integers in -16256..16256
+    const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(x.v, _mm512_set1_epi32(64)), 7);
+    const __m128i h = _mm512_cvtepi32_epi8(high), l = _mm512_cvtepi32_epi8(_mm512_sub_epi32(x.v, _mm512_slli_epi32(high, 7)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
+  }
+  using FineCodes = Bytes;
+  template <bool kSigned>
+  MK_INLINE static FineCodes fine_codes(Bytes w) {
+    if constexpr (kSigned) return signed_codes(w).w;
+    return w;
+  }
+  struct FineDot {
+    __m512i high, low;
+    MK_INLINE void clear() { high = low = _mm512_setzero_si512(); }
+    MK_INLINE void add(const FineCodes& c, const std::uint8_t* q) {
+      std::int32_t h, l;
+      std::memcpy(&h, q, 4);
+      std::memcpy(&l, q + 4, 4);
+      high = _mm512_dpbusd_epi32(high, c.v, _mm512_set1_epi32(h));
+      low = _mm512_dpbusd_epi32(low, c.v, _mm512_set1_epi32(l));
+    }
+    MK_INLINE I sum() const { return {_mm512_add_epi32(_mm512_slli_epi32(high, 7), low)}; }
+  };
+  static constexpr int kFineColumns = 8;
+
+  // Lane i of a pair (i, i + kHalf) takes the sum, lane i + kHalf the difference.
+  template <int kHalf>
+  MK_INLINE static F butterfly(F x) {
+    const __m512 y = kHalf == 8   ? _mm512_shuffle_f32x4(x.v, x.v, 0x4E)
+                     : kHalf == 4 ? _mm512_shuffle_f32x4(x.v, x.v, 0xB1)
+                     : kHalf == 2 ? _mm512_permute_ps(x.v, 0x4E)
+                                  : _mm512_permute_ps(x.v, 0xB1);
+    constexpr __mmask16 kUpper = kHalf == 8 ? 0xFF00 : kHalf == 4 ? 0xF0F0 : kHalf == 2 ? 0xCCCC : 0xAAAA;
+    return {_mm512_mask_sub_ps(_mm512_add_ps(x.v, y), kUpper, y, x.v)};
+  }
+
   MK_INLINE static float reduce_add(F x) {
     const __m256 e = _mm256_add_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
     const __m128 q = _mm_add_ps(_mm256_castps256_ps128(e), _mm256_extractf128_ps(e, 1));

@@ -258,6 +258,40 @@ struct V {
   };
   MK_INLINE static I signed_sum(I sum, std::int32_t) { return sum; }
 
+  // Activations of 15 bits beside codes of 8 (FineCodes): four consecutive k are 8 bytes, here as they are.
+  MK_INLINE static void store_fine(std::uint8_t* p, I x) {  // 16 integers in -16256..16256
+    MK_LANES {
+      const auto v = static_cast<std::int16_t>(x.v[i]);
+      std::memcpy(p + 2 * i, &v, 2);
+    }
+  }
+  struct FineCodes {
+    std::int16_t w[64];
+  };
+  template <bool kSigned>
+  MK_SLOW static FineCodes fine_codes(const Bytes& w) {
+    FineCodes c;
+    for (int i = 0; i < 64; ++i) c.w[i] = kSigned ? static_cast<std::int8_t>(w.v[i]) : w.v[i];
+    return c;
+  }
+  struct FineDot {
+    I total;
+    MK_INLINE void clear() { total = set1i(0); }
+    MK_SLOW void add(const FineCodes& c, const std::uint8_t* q) {
+      std::int16_t x[4];
+      std::memcpy(x, q, sizeof x);
+      MK_LANES for (int j = 0; j < 4; ++j) total.v[i] += c.w[4 * i + j] * x[j];
+    }
+    MK_INLINE I sum() const { return total; }
+  };
+  static constexpr int kFineColumns = 2;
+
+  // Lane i of a pair (i, i + kHalf) takes the sum, lane i + kHalf the difference.
+  template <int kHalf>
+  MK_SLOW static F butterfly(F x) {
+    return each<F>([&](int i) { return (i & kHalf) == 0 ? x.v[i] + x.v[i + kHalf] : x.v[i - kHalf] - x.v[i]; });
+  }
+
   MK_INLINE static float reduce_add(F x) {
     for (int half_width = 8; half_width > 0; half_width /= 2)
       for (int i = 0; i < half_width; ++i) x.v[i] = x.v[i] + x.v[i + half_width];

@@ -38,6 +38,22 @@ struct Vectors {
   std::uint32_t n;
 };
 
+// f(i, n, seen) for vectors i .. i + n that see the same positions of a tile.
+template <class F>
+MK_INLINE void for_equal_ranges(const Vectors& x, std::uint32_t tile, F&& f) {
+  const std::uint32_t t0 = tile * kTile, t1 = t0 + kTile;
+  for (std::uint32_t i = 0; i < x.n;) {
+    const Range seen = within(x.range[i], t0, t1);
+    std::uint32_t j = i + 1;
+    for (; j < x.n; ++j) {
+      const Range other = within(x.range[j], t0, t1);
+      if (other.lo != seen.lo || other.hi != seen.hi) break;
+    }
+    if (seen.lo < seen.hi) f(i, j - i, seen);
+    i = j;
+  }
+}
+
 // Scores of one vector in one tile become weights; the running maximum, sum and the factor for what was summed before follow.
 MK_INLINE void soften(const Attention& a, Vectors& x, std::uint32_t i, std::uint32_t tile, Range seen) {
   float* s = x.s + static_cast<std::size_t>(i) * kTile;

@@ -27,6 +27,8 @@ const Kernels& MK_JOIN(MEKIK_CPU_LEVEL, _kernels)() {
                                  l::mac_any,
                                  l::attention,
                                  l::latent,
+                                 l::turn,
+                                 l::encode_head,
                                  l::delta,
                                  l::scan,
                                  l::conv,

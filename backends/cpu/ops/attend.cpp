@@ -52,6 +52,9 @@ void Exec::in_blocks(Attention& a, std::uint32_t state, std::uint32_t kv_head, s
   a.dv = s.dv;
   a.dvp = s.dvp;
   a.kv = s.num;
+  a.codes = s.codes;
+  a.latents = s.latents;
+  a.exact = settings_.exact;
   a.base = pools_[group].data();
   a.table = batch_.blocks[group] + static_cast<std::size_t>(seq) * batch_.max_blocks;
   a.block_bytes = plan_.block_bytes[group];

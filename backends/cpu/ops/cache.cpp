@@ -67,6 +67,24 @@ std::uint8_t* Exec::stored_row(std::uint32_t state, std::uint32_t row, std::uint
   return pools_[group].data() + static_cast<std::uint64_t>(id) * plan_.block_bytes[group] + plan_.states[state].offset;
 }
 
+// The key and the value of one head, as codes, to token t of the head's places in a block.
+void Exec::append_codes(const StatePlan& s, std::uint8_t* key, std::uint8_t* value, std::uint32_t t, const float* k, const float* v,
+                        float* work) const {
+  const HeadLayout& h = s.codes;
+  auto* codes = reinterpret_cast<std::int8_t*>(work + std::max(s.d, s.dv));
+  const auto encode = [&](const float* x, std::uint32_t n, std::uint32_t padded, std::uint8_t* scales) {
+    std::copy_n(x, n, work);
+    std::memset(codes, 0, padded);
+    settings_.kernels->turn(work, n);
+    const std::uint16_t scale = settings_.kernels->encode_head(h.bits, work, n, codes);
+    std::memcpy(scales + std::size_t{2} * t, &scale, sizeof scale);
+  };
+  encode(k, s.d, h.key_numbers(), key + h.key_scales());
+  for (std::uint32_t i = 0; i < h.key_bytes(); ++i) key[h.key_at(t, i)] = h.pack_key(codes, i);
+  encode(v, s.dv, h.dvp, value + h.value_scales());
+  for (std::uint32_t i = 0; i < h.value_bytes(); ++i) value[h.value_at(t, i)] = HeadLayout::pack_value(h.bits, codes, i);
+}
+
 void Exec::append_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
   const StatePlan& s = plan_.states[op.in[2]];
   std::uint32_t t;
@@ -74,6 +92,10 @@ void Exec::append_row(const mekik_op& op, std::uint32_t row, std::uint32_t threa
   const std::size_t e = num_bytes(s.num);
   const float *k = view(op.in[0]).row(row), *v = view(op.in[1]).row(row);
   float* rounded = scratch(thread);
+  for (std::uint32_t h = 0; s.codes.bits != 0 && h < s.heads; ++h)
+    append_codes(s, block + h * s.k_head, block + s.v_offset + h * s.v_head, t, k + static_cast<std::size_t>(h) * s.d,
+                 v + static_cast<std::size_t>(h) * s.dv, rounded);
+  if (s.codes.bits != 0) return;
   for (std::uint32_t h = 0; h < s.heads; ++h) {
     settings_.kernels->cast(s.num, k + static_cast<std::size_t>(h) * s.d, s.d, rounded);
     std::uint8_t* kb = block + h * s.k_head;
@@ -93,11 +115,30 @@ void Exec::append_row(const mekik_op& op, std::uint32_t row, std::uint32_t threa
   }
 }
 
+// The same of a latent and the turned rest of its key, to a row.
+void Exec::append_latent_codes(const LatentLayout& l, std::uint8_t* to, const float* latent, const float* rest, float* work) const {
+  std::uint8_t* scales = to + l.scales();
+  for (const auto& [x, n] : {std::pair{latent, l.dv}, {rest, l.rot}}) {
+    auto* codes = reinterpret_cast<std::int8_t*>(work + n);
+    std::copy_n(x, n, work);
+    std::memset(codes, 0, HeadLayout::padded(n, l.bits));
+    settings_.kernels->turn(work, n);
+    const std::uint16_t scale = settings_.kernels->encode_head(l.bits, work, n, codes);
+    std::memcpy(scales, &scale, sizeof scale);
+    for (std::uint32_t i = 0; i < l.part(n); ++i) to[i] = HeadLayout::pack_value(l.bits, codes, i);
+    to += l.part(n);
+    scales += sizeof scale;
+  }
+}
+
 // The latent, the turned rest of the key, zeros.
 void Exec::append_latent_row(const mekik_op& op, std::uint32_t row, std::uint32_t thread) const {
   const StatePlan& s = plan_.states[op.in[2]];
   std::uint32_t t;
   std::uint8_t* to = stored_row(op.in[2], row, t) + s.v_offset;
+  if (s.latents.bits != 0)
+    return append_latent_codes(s.latents, to + std::size_t{t} * s.latents.bytes(), view(op.in[0]).row(row), view(op.in[1]).row(row),
+                               scratch(thread));
   const std::size_t e = num_bytes(s.num);
   to += static_cast<std::size_t>(t) * s.dvp * e;
   float* whole = scratch(thread);

@@ -1,5 +1,7 @@
 #include "ops/checker.hpp"
 
+#include <mekik/head_form.hpp>
+
 namespace mekik::cpu {
 
 RowShape Checker::rows_of(const mekik_tensor& t, const std::string& what) const {
@@ -40,8 +42,9 @@ void Checker::stack(std::uint32_t i, std::uint64_t groups, std::uint64_t rows, s
 std::uint64_t Checker::state(std::uint32_t i) const {
   const mekik_tensor& t = in(i);
   need(t.role == MEKIK_ROLE_STATE && t.rank == 3 && t.shape[0] < 0, named(i) + " must be a state [tokens][heads][numbers]");
-  need(kv_number(t.scheme) != Num::none, "the state " + std::string{program.name(op.in[i])} + " is stored as \"" +
-                                             (t.scheme != nullptr ? t.scheme : "") + "\"; this backend offers f16, bf16 and f32");
+  const KvForm form = kv_form(t.scheme);
+  need(form.offered(), "the state " + std::string{program.name(op.in[i])} + " is stored as \"" + (t.scheme != nullptr ? t.scheme : "") +
+                           "\"; this backend offers " + kKvFormNames);
   need(row_size(t) <= kMostColumns, named(i) + " has rows of more than 2^24 numbers");
   return static_cast<std::uint64_t>(t.shape[1]);
 }

@@ -1,3 +1,5 @@
+#include <mekik/head_form.hpp>
+
 #include <string_view>
 
 #include "ops/checker.hpp"
@@ -189,9 +191,10 @@ WeightShape weight_shape(const mekik_tensor& t) {
   return {1, k != 0 ? whole_size(t) / k : 0, k};
 }
 
-Num kv_number(const char* scheme) {
+KvForm kv_form(const char* scheme) {
   const std::string_view name = scheme != nullptr ? scheme : "";
-  return name == "f16" ? Num::f16 : name == "bf16" ? Num::bf16 : name == "f32" ? Num::f32 : Num::none;
+  if (const HeadForm* head = head_form(name)) return {Num::none, head->bits};
+  return {name == "f16" ? Num::f16 : name == "bf16" ? Num::bf16 : name == "f32" ? Num::f32 : Num::none};
 }
 
 std::string why_not(const ProgramReader& program, std::uint32_t i) {

@@ -10,8 +10,14 @@ namespace mekik::cpu {
 
 // Why operation `i` cannot run here; empty: it can. The tensors must have passed mekik::check_tensors. Thread: any.
 std::string why_not(const ProgramReader& program, std::uint32_t i);
-// How a state of that scheme is stored; Num::none: not offered.
-Num kv_number(const char* scheme);
+// How a state of that scheme is stored: numbers, or codes of so many bits; neither: not offered.
+struct KvForm {
+  Num num = Num::none;
+  std::uint32_t bits = 0;
+  bool offered() const { return num != Num::none || bits != 0; }
+};
+KvForm kv_form(const char* scheme);
+inline constexpr std::uint32_t kMostHeadNumbers = 1024;  // of a key in codes: sums of products of 8 and 15 bits stay below 2^31
 
 // A row operand as [rows][outer][last]; a weight as [experts][n][k].
 struct RowShape {
