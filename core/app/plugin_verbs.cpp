@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "config/core_rows.hpp"
 #include "config/spelling.hpp"
+#include "plugin/kinds.hpp"
 
 namespace mekik::app {
 
@@ -68,6 +69,19 @@ const config::CoreTable* table_of(const std::string& kind) {
   return nullptr;
 }
 
+// How a backend stores keys and values.
+void print_kv_forms(const mekik_component& component) {
+  const std::vector<mekik_kv_form> forms = plugin::kv_forms(component);
+  if (!forms.empty()) std::puts("  keys and values (kv in [cache]), the first where \"auto\" has no reason for another:");
+  for (const mekik_kv_form& form : forms) std::printf("    %-10s %s\n", form.name, form.doc != nullptr ? form.doc : "");
+}
+json::array kv_forms_json(const mekik_component& component) {
+  json::array out;
+  for (const mekik_kv_form& form : plugin::kv_forms(component))
+    out.push_back(json::object{{"name", form.name}, {"doc", form.doc != nullptr ? form.doc : ""}, {"bits", form.bits_per_value}});
+  return out;
+}
+
 json::array options_json(const mekik_option* rows, std::uint32_t n, std::uint32_t size) {
   json::array out;
   for (std::uint32_t i = 0; i < n; ++i) out.push_back(option_json(option_at(rows, i, size)));
@@ -85,12 +99,16 @@ int run_plugins(const Arguments& arguments) {
                                   {"name", c.raw->name},
                                   {"version", c.raw->version},
                                   {"summary", c.raw->summary},
-                                  {"library", c.library}});
+                                  {"library", c.library},
+                                  {"kv", kv_forms_json(*c.raw)}});
     json::array bad(problems.begin(), problems.end());
     std::puts(json::serialize(json::object{{"components", std::move(rows)}, {"problems", std::move(bad)}}).c_str());
   } else {
-    for (const auto& c : installed)
-      std::printf("%-10s %-12s %-8s %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary);
+    for (const auto& c : installed) {
+      std::string forms;
+      for (const mekik_kv_form& form : plugin::kv_forms(*c.raw)) forms += std::string{forms.empty() ? " KV in " : ", "} + form.name;
+      std::printf("%-10s %-12s %-8s %s%s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary, forms.c_str());
+    }
   }
   for (const std::string& problem : problems) std::fprintf(stderr, "mekik: %s\n", problem.c_str());
   return problems.empty() ? kSuccess : kFailed;
@@ -111,12 +129,14 @@ int run_describe(const Arguments& arguments) {
     found.push_back(json::object{{"kind", short_kind(c.raw->kind)},
                                  {"name", c.raw->name},
                                  {"options", options_json(c.raw->options, c.raw->n_options, c.raw->option_size)}});
+    if (json::array forms = kv_forms_json(*c.raw); !forms.empty()) found.back().as_object()["kv"] = std::move(forms);
     if (table != nullptr) found.back().as_object()["core_options"] = options_json(table->rows.first, table->rows.count, table->rows.size);
     if (arguments.flag("json")) continue;
     std::printf("%s %s, version %s\n  %s\n  from %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary,
                 c.library.c_str());
     std::puts(c.raw->n_options == 0 ? "  no options\n" : "  options:");
     print_options(c.raw->options, c.raw->n_options, c.raw->option_size, "    ");
+    print_kv_forms(*c.raw);
     if (table == nullptr) continue;
     const std::string brackets = table->list ? "[[" + std::string{table->name} + "]]" : "[" + std::string{table->name} + "]";
     std::printf("  besides, as every %s of %s in a pipeline:\n", table->kind, brackets.c_str());

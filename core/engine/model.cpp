@@ -14,6 +14,7 @@
 #include "engine/prepared_weights.hpp"
 #include "engine/runtime.hpp"
 #include "plugin/host.hpp"
+#include "plugin/kinds.hpp"
 #include "text/pair.hpp"
 
 namespace mekik::engine {
@@ -150,12 +151,8 @@ bool Model::Impl::rounds_nothing() const {
 }
 
 Status Model::Impl::choose_kv_form() {
-  const auto* forms =
-      component.raw->extension == nullptr ? nullptr : static_cast<const mekik_backend_kv*>(component.raw->extension(MEKIK_BACKEND_KV));
   std::vector<std::string> names;
-  for (std::uint32_t i = 0; forms != nullptr && i < forms->n_forms; ++i)
-    names.emplace_back(
-        reinterpret_cast<const mekik_kv_form*>(reinterpret_cast<const char*>(forms->forms) + std::size_t{i} * forms->form_size)->name);
+  for (const mekik_kv_form& form : plugin::kv_forms(*component.raw)) names.emplace_back(form.name);
   const auto offered = [&](const std::string& form) { return std::find(names.begin(), names.end(), form) != names.end(); };
   if (pipeline.kv == "auto" && !names.empty()) pipeline.kv = offered("f32") && rounds_nothing() ? "f32" : names.front();
   if (offered(pipeline.kv)) return {};

@@ -129,4 +129,13 @@ Status check_component(const mekik_component& component, const char* built_for) 
   return config::check_rows(component);
 }
 
+std::vector<mekik_kv_form> kv_forms(const mekik_component& component) {
+  std::vector<mekik_kv_form> out;
+  if (std::strcmp(component.kind, MEKIK_KIND_BACKEND) != 0 || component.extension == nullptr) return out;
+  const auto* kv = static_cast<const mekik_backend_kv*>(component.extension(MEKIK_BACKEND_KV));
+  for (std::uint32_t i = 0; kv != nullptr && i < kv->n_forms; ++i)
+    out.push_back(*reinterpret_cast<const mekik_kv_form*>(reinterpret_cast<const char*>(kv->forms) + std::size_t{i} * kv->form_size));
+  return out;
+}
+
 }  // namespace mekik::plugin

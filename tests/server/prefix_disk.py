@@ -199,9 +199,41 @@ def recurrent_states():
             assert answers == [(answers[0][0], 0), (answers[0][0], len(prompt) - 1)], (name, answers)
 
 
+def forms_of_keys_and_values():
+    """Blocks of integers come back as they went; those of one form are not taken for another's; alone and beside others is the same."""
+    prompt = [(7 * i + i // 9) % 70 + 5 for i in range(61)]
+    model = os.path.join(TINY, "gemma2-plain")
+    body = {"model": "smol", "prompt": prompt, "max_tokens": 6, "temperature": 0, "logprobs": 3, "ignore_eos": True}
+
+    def answer_of(one, **fields):
+        answer = one.post("/v1/completions", {**body, **fields})
+        return answer["choices"][0]["logprobs"], answer["usage"].get("prompt_tokens_details", {}).get("cached_tokens", 0)
+
+    with Folder() as folder:
+        for form in ("q8_head", "q4_head"):
+            kv = ("--set", f"cache.kv={form}")
+            with Mekik(*kv, model=model, block_tokens=16, max_batch_tokens=16) as bare:
+                expected, _ = answer_of(bare)
+                neighbours = [threading.Thread(target=answer_of, args=(bare,), kwargs={"prompt": prompt[i:], "max_tokens": 20}) for i in (3, 20)]
+                for neighbour in neighbours:
+                    neighbour.start()
+                assert answer_of(bare)[0] == expected
+                for neighbour in neighbours:
+                    neighbour.join()
+            with server(folder, *kv, model=model, block_tokens=16) as one:
+                assert answer_of(one) == (expected, 0), form
+                assert answer_of(one) == (expected, len(prompt) - 1), form
+                longer, cached = answer_of(one, prompt=prompt[:-5] + [9, 8, 7])
+                assert cached == len(prompt) - 5, cached
+            with Mekik(*kv, model=model) as bare:
+                assert answer_of(bare, prompt=prompt[:-5] + [9, 8, 7])[0] == longer, form
+            with server(folder, *kv, model=model, block_tokens=16) as one:
+                assert answer_of(one) == (expected, len(prompt) - 1), form
+
+
 def they_end():
     assert plain.stop() == 0
 
 
 main([after_an_end, after_a_kill, killed_while_it_writes, damaged_values, budget, two_processes, directories_that_cannot_be_used,
-      a_full_disk, recurrent_states, they_end])
+      a_full_disk, recurrent_states, forms_of_keys_and_values, they_end])
