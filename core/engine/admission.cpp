@@ -134,7 +134,6 @@ Result<RequestId> Loop::submit(Request request, OnEvent on_event) {
   active->seed = r.seed ? *r.seed : random_seed();
   active->arrival_ns = now();
   active->open_answers = r.n;
-  const TierPrefix known = tier_.look(r);
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (std::uint32_t i = 0; i < r.n; ++i) {
     auto s = std::make_unique<Sequence>();
@@ -148,7 +147,6 @@ Result<RequestId> Loop::submit(Request request, OnEvent on_event) {
     s->index = i;
     s->state = i == 0 ? SequenceState::waiting : SequenceState::following;
     s->tokens = r.prompt;
-    if (i == 0) s->tier = known;
     s->prompt_tokens = static_cast<std::uint32_t>(r.prompt.size());
     s->text = AnswerText{runtime_.tokenizer, r.stop, r.show_special};
     sequences.push_back(std::move(s));

@@ -28,6 +28,7 @@ Status Loop::check_invariants() const {
   for (const auto& pool : pools_) counts.emplace_back(pool.size(), 0);
   std::vector<std::uint32_t> slots(slots_.size(), 0);
   prefixes_.count(counts, slots);
+  tier_.count(counts);
   MEKIK_CHECK_OK(prefixes_.check());
   MEKIK_CHECK_OK(speculation_.check_invariants());
   for (const auto& s : sequences_) {

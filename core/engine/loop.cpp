@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kManyTokens = 16;         // of a step from which on its time is that of its tokens
 constexpr int kLooks = 64;                        // waiting prompts that are looked up in the cache again, a step
+constexpr std::uint8_t kMaxFetches = 4;           // of a preempted sequence; then the rest is computed
 constexpr std::uint64_t kPollNs = 1'000'000'000;  // how often a wait for the backend comes up for air
 
 bool goes_before(const Sequence& a, const Sequence& b) {  // by priority, then by arrival
@@ -122,6 +123,7 @@ std::vector<mekik_choice> Loop::ask_scheduler() {
       v.blocks_held =
           std::max(v.blocks_held,
                    static_cast<std::uint32_t>(std::count_if(table.begin(), table.end(), [](auto& b) { return static_cast<bool>(b); })));
+    if (v.running != 0) v.swap_bytes = tier_.swap_bytes(*s, now());
     view_.push_back(v);
     view_sequences_.push_back(s.get());
   }
@@ -169,8 +171,9 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
       finish(s, Finish::error, fail(Code::busy, "the server is too busy to answer this request in time; try again later"), {}, {},
              std::max<std::uint64_t>(choice.retry_ns, 1));
     }
-    if (choice.action == MEKIK_SWAP) broken = true;  // no slower tier was offered (swap_bytes is 0): its blocks are computed again
-    if ((choice.action == MEKIK_DROP || choice.action == MEKIK_SWAP) && s.state == SequenceState::running) preempt(s);
+    const bool swap = choice.action == MEKIK_SWAP && view_[choice.seq].swap_bytes > 0;
+    if (choice.action == MEKIK_SWAP && !swap) broken = true;  // its blocks are computed again
+    if ((choice.action == MEKIK_DROP || choice.action == MEKIK_SWAP) && s.state == SequenceState::running) preempt(s, swap);
   }
   std::uint32_t tokens = runtime_.limits.max_tokens, rows = runtime_.limits.max_rows;
   std::vector<std::uint32_t> drafts;
@@ -198,7 +201,13 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
 // Makes a sequence ready to run up to choice.tokens; nothing when a limit leaves it no token.
 std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left) {
   const bool waited = s.state == SequenceState::waiting;
+  if (waited && s.swapped && s.fetches < kMaxFetches) {
+    ++s.fetches;
+    tier_.fetch(s, now());
+    if (tier_.fetching(s.id)) return {};  // it runs when that has come
+  }
   if (waited) match_cache(s);
+  const std::uint32_t known = s.computed;
   std::uint32_t tokens = std::min({runtime_.whole ? s.left() : choice.tokens, s.left(), tokens_left});
   if (s.scoring()) tokens = std::min(tokens, rows_left);  // each of its tokens reaches the head
   if (rows_left == 0 && tokens == s.left()) --tokens;
@@ -213,6 +222,7 @@ std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, st
   if (waited) {
     s.state = SequenceState::running;
     s.lookup = {};
+    resumed(s, known);
     auto& request = *s.request;
     if (!request.first_run_ns) {
       request.first_run_ns = now();
@@ -278,7 +288,7 @@ bool Loop::evict(std::uint32_t group) { return prefixes_.evict(group, pools_); }
 // Nothing could run. When blocks are what is missing, the last in order gives up its own and starts again later, so that the first
 // in order always gets on; by the checks of submit() it fits the pools alone.
 void Loop::make_room() {
-  if (!short_of_blocks_) return;
+  if (!short_of_blocks_ || tier_.release()) return;
   Sequence *last = nullptr, *only = nullptr;
   std::uint32_t holders = 0;
   for (auto& s : sequences_) {
@@ -287,7 +297,7 @@ void Loop::make_room() {
     only = s.get();
     if (last == nullptr || goes_before(*last, *s)) last = s.get();
   }
-  if (holders > 1) return preempt(*last);
+  if (holders > 1) return preempt(*last, tier_.swap_bytes(*last, now()) > 0);
   for (auto& p : pools_)
     if (p.pending() > 0) return;
   for (auto& s : sequences_)
@@ -295,11 +305,21 @@ void Loop::make_room() {
       return finish(*s, Finish::error, fail(Code::no_memory, "the cache has too few blocks for this request; raise [cache] memory"));
 }
 
-void Loop::preempt(Sequence& s) {
+void Loop::preempt(Sequence& s, bool swap) {
   prefixes_.insert_tail(s, now());  // what nobody needs the room of is found again
+  if (swap) tier_.offer(s, true);
+  s.stopped_at = s.computed;
+  s.swapped = swap;
+  s.fetches = 0;
   s.drop_state();
   s.state = SequenceState::waiting;
-  telemetry_.preempted();
+  telemetry_.preempted(swap);
+}
+
+void Loop::resumed(Sequence& s, std::uint32_t known) {
+  if (s.stopped_at > known) telemetry_.computed_again(s.stopped_at - known);
+  s.stopped_at = 0;
+  s.swapped = false;
 }
 
 Status Loop::run(const std::vector<Part>& parts) {

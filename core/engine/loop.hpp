@@ -93,7 +93,8 @@ class Loop {
   // admission.cpp
   Status check(const Request& request) const;
   Status check_kind(const Request& request) const;
-  void preempt(Sequence& s);
+  void preempt(Sequence& s, bool swap);
+  void resumed(Sequence& s, std::uint32_t known);
   std::uint64_t now() const { return runtime_.clock->now_ns(); }
   std::uint32_t blocks_for(std::uint32_t tokens) const {
     return (tokens + runtime_.limits.block_tokens - 1) / runtime_.limits.block_tokens;

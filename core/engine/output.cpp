@@ -215,7 +215,7 @@ void Loop::finish(Sequence& s, Finish why, Status error, std::vector<TokenInfo> 
   event.retry_ns = retry_ns;
   if (s.state == SequenceState::running && why != Finish::error) {
     prefixes_.insert_tail(s, now());
-    tier_.offer(s);
+    tier_.offer(s, false);
   }
   tier_.forget(s.id);
   s.state = SequenceState::done;

@@ -73,6 +73,20 @@ PrefixIndex::Node* PrefixIndex::node(const Key& key) {
   return at == nodes_.end() ? nullptr : &at->second;
 }
 
+bool PrefixIndex::covers(const Key& parent, std::span<const std::int32_t> rest) const {
+  const auto state_after = [&](const Node& node, std::size_t n) {
+    return !runtime_.slots || std::any_of(node.states.begin(), node.states.end(), [n](const State& s) { return s.tokens == n; });
+  };
+  if (rest.empty()) {
+    const auto at = nodes_.find(parent);
+    return runtime_.slots ? at != nodes_.end() && state_after(at->second, at->second.tokens.size()) : true;
+  }
+  for (auto [at, end] = children_.equal_range(parent); at != end; ++at)
+    if (const Node& node = nodes_.at(at->second); same_tokens(rest, node.tokens) == rest.size() && state_after(node, rest.size()))
+      return true;
+  return false;
+}
+
 PrefixIndex::Node* PrefixIndex::place(const Key& parent, std::span<const std::int32_t> tokens, std::vector<Lease> blocks,
                                       std::uint64_t now_ns) {
   Node* node = add(key(parent, tokens), parent, tokens, now_ns);

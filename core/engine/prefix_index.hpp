@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <span>
 #include <unordered_set>
@@ -30,6 +31,7 @@ class PrefixIndex {
     std::uint64_t last_use_ns = 0;
     std::uint32_t uses = 0;
     bool offered = false;  // to the slower tier
+    bool wanted = false;   // there, before it goes
   };
   struct Node {
     Key parent{};
@@ -38,7 +40,7 @@ class PrefixIndex {
     std::vector<State> states;  // ascending
     std::uint64_t last_use_ns = 0;
     std::uint32_t children = 0, uses = 0;
-    bool offered = false;
+    bool offered = false, wanted = false;  // as of a state
   };
   // Off (nothing is ever kept or found) without a cache and where sequences come in one step.
   explicit PrefixIndex(const Runtime& runtime);
@@ -75,7 +77,7 @@ class PrefixIndex {
   // Nobody is to go on from this state any more: the sequence that has it, too, has it alone then.
   void forget_state(std::int32_t slot);
   // What computing a token takes, by which victims may be chosen.
-  void set_token_ns(std::uint64_t ns) { token_ns_ = ns; }
+  void set_token_ns(std::uint64_t ns) { token_ns_ = token_ns_ == 0 ? ns : (3 * token_ns_ + ns) / 4; }
   std::uint64_t token_ns() const { return token_ns_; }  // 0: not known yet
   void clear();
   // Names of what is kept: of the beginning of a request's tokens, of the block behind another, of the state after `tokens` of such a
@@ -85,6 +87,10 @@ class PrefixIndex {
   static Key state_key(const Key& parent, std::span<const std::int32_t> tokens);
   static Key note_key(const Key& parent);
   Node* node(const Key& key);  // nullptr: there is none
+  // Whether match() would find all of `rest` behind `parent`, with the state after it.
+  bool covers(const Key& parent, std::span<const std::int32_t> rest) const;
+  // Called before a node or a state of it is given up for others.
+  void on_leaving(std::function<void(const Key&, Node&)> leaving) { leaving_ = std::move(leaving); }
   // What the slower tier had: a block behind `parent`, which is a node or a root; a state after `tokens`, of which whole blocks end in
   // `parent`. What is there already stays.
   Node* place(const Key& parent, std::span<const std::int32_t> tokens, std::vector<Lease> blocks, std::uint64_t now_ns);
@@ -130,6 +136,7 @@ class PrefixIndex {
   Key root_{};  // SHA-256 of layout id, numeric id and extra key
   Nodes nodes_;
   std::uint64_t epoch_ = 1;
+  std::function<void(const Key&, Node&)> leaving_;
   std::multimap<Key, Key> children_;  // by parent: a node, or a root
   std::uint64_t token_ns_ = 0;
   std::unordered_set<std::uint64_t> evicted_;  // the last of them, by the first bytes of their keys

@@ -59,6 +59,7 @@ std::uint32_t PrefixIndex::drop(std::uint64_t bytes, const std::vector<Pool>* po
   for (const std::uint32_t i : ask(nodes, bytes)) {
     const auto at = nodes_.find(keys[i]);
     if (at == nodes_.end() || at->second.children > 0) continue;
+    if (leaving_) leaving_(keys[i], at->second);
     remember(keys[i]);
     const auto up = nodes_.find(at->second.parent);
     erase(at);
@@ -91,6 +92,7 @@ std::uint32_t PrefixIndex::drop_states(std::uint64_t bytes, const Pool* slots) {
     const auto at = nodes_.find(places[i].first);
     if (at == nodes_.end()) continue;
     ++epoch_;
+    if (leaving_) leaving_(at->first, at->second);
     dropped += static_cast<std::uint32_t>(std::erase_if(at->second.states, [&](const State& s) { return s.tokens == places[i].second; }));
     prune(at);
   }

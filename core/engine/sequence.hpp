@@ -35,14 +35,6 @@ enum class SequenceState {
   done,       // has its finish; removed at the end of the step
 };
 
-// What a slower tier has of a prompt, as it said when the request came.
-struct TierPrefix {
-  std::uint32_t blocks = 0;  // whole ones in front
-  std::int32_t note = -1;    // behind so many blocks there is a note how a sequence went on; -1: nowhere
-  std::uint32_t state = 0;   // behind so many blocks there is a recurrent state; 0: nowhere
-  std::uint64_t expected_ns = 0;
-};
-
 // What the prefix index has of a sequence that waits, so that a look costs little: a key is hashed once.
 struct Lookup {
   std::vector<std::array<std::uint8_t, 32>> keys;  // of the root, then of blocks from the first on
@@ -64,12 +56,11 @@ struct Sequence {
   SequenceState state = SequenceState::waiting;
   std::vector<std::int32_t> tokens;  // prompt, then what was made
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t computed = 0;              // tokens whose state is stored; the rest is to be computed
-  std::vector<std::vector<Lease>> blocks;  // per group; an empty lease: behind the group's window
-  Lease slot;                              // of the state after `computed` tokens; empty: none yet
-  Lease next_slot;                         // during a step: where the state goes, when it may not go to `slot`
-  std::vector<Checkpoint> checkpoints;     // ascending; behind the full blocks that the prefix index knows
-  TierPrefix tier;
+  std::uint32_t computed = 0;                 // tokens whose state is stored; the rest is to be computed
+  std::vector<std::vector<Lease>> blocks;     // per group; an empty lease: behind the group's window
+  Lease slot;                                 // of the state after `computed` tokens; empty: none yet
+  Lease next_slot;                            // during a step: where the state goes, when it may not go to `slot`
+  std::vector<Checkpoint> checkpoints;        // ascending; behind the full blocks that the prefix index knows
   Lookup lookup;                              // while it waits
   std::uint32_t branch = 0;                   // where others that began the same went another way; 0: nowhere
   std::uint32_t keyed_blocks = 0;             // full blocks that the prefix index knows
@@ -77,7 +68,11 @@ struct Sequence {
   sample::Chain chain;
   AnswerText text{nullptr, {}, false};
   bool prompt_told = false;
-  std::vector<float> vector;  // with Request::vector, for its event
+  std::uint32_t stopped_at = 0;  // preempted after it had computed so many tokens; 0: it was not, or runs again
+  bool swapped = false;          // and they were given to the slower tier
+  bool swap_pays = false;        // as it was judged last
+  std::uint8_t fetches = 0;      // begun since then
+  std::vector<float> vector;     // with Request::vector, for its event
   std::uint64_t first_token_ns = 0, last_token_ns = 0;
   DraftState draft;
 

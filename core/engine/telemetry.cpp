@@ -37,7 +37,7 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   generated_tokens_ = make(metrics::kGeneratedTokens);
   cached_tokens_ = make(metrics::kCachedTokens);
   query_tokens_ = make(metrics::kCacheQueryTokens);
-  preemptions_ = make(metrics::kPreemptions);
+  computed_again_ = make(metrics::kComputedAgain);
   drafts_ = make(metrics::kDrafts);
   draft_tokens_ = make(metrics::kDraftTokens);
   accepted_tokens_ = make(metrics::kAcceptedTokens);
@@ -60,6 +60,8 @@ Telemetry::Telemetry(const Runtime& runtime) : runtime_{runtime} {
   misses_[0] = nullptr;
   for (int i = 1; i < 5; ++i)
     misses_[i] = metrics::make(m, metrics::kCacheMisses, labels_ + ",reason=" + miss_name(static_cast<PrefixIndex::Miss>(i)));
+  dropped_ = metrics::make(m, metrics::kPreemptions, labels_ + ",kind=recompute");
+  swapped_ = metrics::make(m, metrics::kPreemptions, labels_ + ",kind=swap");
   refused_busy_ = metrics::make(m, metrics::kRequestsRefused, labels_ + ",reason=busy");
   refused_invalid_ = metrics::make(m, metrics::kRequestsRefused, labels_ + ",reason=invalid");
 }
@@ -78,7 +80,8 @@ void Telemetry::token(const Sequence& sequence, std::uint64_t now_ns, std::optio
   }
 }
 
-void Telemetry::preempted() { record(preemptions_, 1); }
+void Telemetry::preempted(bool swapped) { record(swapped ? swapped_ : dropped_, 1); }
+void Telemetry::computed_again(std::uint32_t tokens) { record(computed_again_, tokens); }
 void Telemetry::drafted(std::uint32_t run, std::uint32_t accepted) {
   record(drafts_, 1);
   record(draft_tokens_, run);

@@ -18,7 +18,8 @@ class Telemetry {
   void started(const ActiveRequest& request);                 // its first step
   void token(const Sequence& sequence, std::uint64_t now_ns,  // after the sequence counted it
              std::optional<std::uint64_t> previous_ns);
-  void preempted();
+  void preempted(bool swapped);
+  void computed_again(std::uint32_t tokens);                         // after a preemption
   void drafted(std::uint32_t run, std::uint32_t accepted);           // of one sequence in a step
   void looked_up(const Sequence& sequence, PrefixIndex::Miss miss);  // its `computed` tokens were known
   void stored(std::uint64_t bytes);                                  // given to the cache's slower tier
@@ -37,10 +38,11 @@ class Telemetry {
   std::string labels_;
   std::uint64_t last_publish_ns_ = 0;
   mekik_metric *running_, *waiting_, *blocks_, *blocks_free_, *prompt_tokens_, *generated_tokens_, *cached_tokens_, *query_tokens_,
-      *preemptions_, *tier_written_, *tier_read_, *tier_failures_, *drafts_, *draft_tokens_, *accepted_tokens_, *steps_, *step_sequences_,
-      *step_tokens_, *stalls_, *ttft_, *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
+      *computed_again_, *tier_written_, *tier_read_, *tier_failures_, *drafts_, *draft_tokens_, *accepted_tokens_, *steps_,
+      *step_sequences_, *step_tokens_, *stalls_, *ttft_, *tpot_, *inter_token_, *request_time_, *queue_time_, *step_time_;
   mekik_metric* finished_[5];
   mekik_metric* misses_[5];
+  mekik_metric *dropped_, *swapped_;
   mekik_metric *refused_busy_, *refused_invalid_;
 };
 

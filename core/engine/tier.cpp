@@ -1,31 +1,22 @@
+// The slower tier: its life, and what is written to it.
 #include "engine/tier.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/log.hpp"
+#include "engine/tier_values.hpp"
 #include "plugin/registry.hpp"
 
 namespace mekik::engine {
+
+using namespace tier;
+
 namespace {
 
-constexpr std::uint64_t kInFlight = std::uint64_t{256} << 20;  // bytes on their way to or from the tier
-constexpr std::uint64_t kTurnBytes = std::uint64_t{8} << 20;   // read out beside steps in one turn
-constexpr std::uint64_t kLeastWaitNs = 500'000'000;            // for a fetch; longer where computing takes longer
-constexpr std::uint64_t kFirstWaitNs = 3'000'000'000;          // before anything is known of computing: at a start disks are cold, too
+constexpr std::uint64_t kTurnBytes = std::uint64_t{8} << 20;    // read out beside steps in one turn
+constexpr std::uint64_t kPlaceBytes = std::uint64_t{32} << 20;  // brought in, in one turn
 constexpr std::size_t kMaxOffers = 65536;
-constexpr char kMagic[8] = {'m', 'e', 'k', 'i', 'k', 'k', 'v', '1'};
-
-// In front of every value. Behind it the tokens, then the blocks of the groups in `groups`, or a slot; each begins at a multiple of 64.
-struct Head {
-  char magic[8];
-  std::uint32_t what, n_tokens, groups, n_states;  // n_states: of a note, the tokens of the node after which there are states
-  std::uint64_t bytes;                             // of all
-  std::uint8_t parent[32];
-};
-
-std::uint64_t up(std::uint64_t x) { return (x + 63) / 64 * 64; }
-std::uint64_t body(std::uint64_t n_words) { return up(sizeof(Head) + n_words * sizeof(std::int32_t)); }
 
 }  // namespace
 
@@ -34,117 +25,31 @@ Tier::Tier(const Runtime& runtime, PrefixIndex& prefixes, Telemetry& telemetry, 
   const auto* table = runtime.cache ? runtime.cache.operator->() : nullptr;
   on_ = prefixes.on() && runtime.tier && table->has != nullptr && table->store != nullptr && table->fetch != nullptr &&
         table->cancel != nullptr && runtime.backend->state_read != nullptr && runtime.backend->state_write != nullptr;
+  if (on_) prefixes.on_leaving([this](const Key& key, PrefixIndex::Node& node) { leaving(key, node); });
 }
 
 Tier::~Tier() {
-  for (Fetch& fetch : fetches_)
-    for (Operation& o : fetch.operations)
-      if (!o.done) runtime_.cache->cancel(runtime_.cache.get(), &o);
+  for (Fetch& fetch : fetches_) give_up(fetch);
   for (Operation& o : stores_)
     if (!o.done) runtime_.cache->cancel(runtime_.cache.get(), &o);
   std::unique_lock lock{mutex_};
   ended_.wait(lock, [this] {
     const auto over = [](const Operation& o) { return o.done.load(); };
     return std::all_of(stores_.begin(), stores_.end(), over) && std::all_of(fetches_.begin(), fetches_.end(), [&](const Fetch& f) {
-             return std::all_of(f.operations.begin(), f.operations.end(), over);
+             return (!f.asking || f.question.done) && std::all_of(f.operations.begin(), f.operations.end(), over);
            });
   });
 }
 
-void Tier::completed(void* operation, mekik_status status) {
-  auto& o = *static_cast<Operation*>(operation);
-  Tier& tier = *o.tier;
-  {
-    const std::lock_guard lock{tier.mutex_};  // the destructor may not go on before this call is over
-    o.status = status;
-    o.done = true;
-    tier.hooks_.wake();
-    tier.ended_.notify_all();
-  }
-}
-
-TierPrefix Tier::look(const Request& request) const {
-  TierPrefix out;
-  if (!on_ || request.score_prompt || request.vector) return out;
-  const std::uint32_t block = runtime_.limits.block_tokens;
-  const std::size_t last = request.prompt.size() - 1;
-  const auto has = [&](const Key& key) {
-    mekik_key k{};
-    std::memcpy(k.sha256, key.data(), key.size());
-    std::uint64_t bytes = 0, expected = 0;
-    if (runtime_.cache->has(runtime_.cache.get(), &k, &bytes, &expected) != 1) return false;
-    out.expected_ns += expected;
-    return true;
-  };
-  std::vector<Key> keys{prefixes_.root_of(request)};
-  for (std::size_t b = 0; b < last / block; ++b) {
-    const Key next = PrefixIndex::key(keys[b], std::span{request.prompt}.subspan(b * block, block));
-    if (!runtime_.groups.empty() && !has(next)) break;
-    keys.push_back(next);
-  }
-  out.blocks = static_cast<std::uint32_t>(keys.size() - 1);
-  for (std::size_t b = out.blocks;; --b) {
-    if (out.note < 0 && has(PrefixIndex::note_key(keys[b]))) out.note = static_cast<std::int32_t>(b);
-    if (!runtime_.slots || b == 0) break;
-    if (!has(PrefixIndex::state_key(keys[b - 1], std::span{request.prompt}.subspan((b - 1) * block, block)))) continue;
-    out.state = static_cast<std::uint32_t>(b);
-    break;
-  }
-  if (runtime_.slots) out.blocks = std::max(out.state, static_cast<std::uint32_t>(std::max(out.note, 0)));
-  return out;
-}
-
-// Starts to fetch one value. False: the plugin does not have it any more, or there is no room.
-bool Tier::begin(Fetch& fetch, What what, const Key& parent, std::uint32_t at, std::span<const std::int32_t> tokens) {
-  const Key key = what == What::node    ? PrefixIndex::key(parent, tokens)
-                  : what == What::state ? PrefixIndex::state_key(parent, tokens)
-                                        : PrefixIndex::note_key(parent);
-  mekik_key k{};
-  std::memcpy(k.sha256, key.data(), key.size());
-  std::uint64_t bytes = 0, expected = 0;
-  if (runtime_.cache->has(runtime_.cache.get(), &k, &bytes, &expected) != 1) return false;
-  if (bytes < sizeof(Head) || bytes > kInFlight || in_flight() + bytes > kInFlight) return false;
-  Operation& o = fetch.operations.emplace_back();
-  o.tier = this;
-  o.what = what;
-  o.parent = parent;
-  o.at = at;
-  o.tokens.assign(tokens.begin(), tokens.end());
-  o.bytes = bytes;
-  o.memory = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
-  const auto code = runtime_.cache->fetch(runtime_.cache.get(), &k, o.memory.get(), bytes, &completed, &o);
-  if (code == MEKIK_OK) return true;
-  failed("read", code);
-  fetch.operations.pop_back();
-  return false;
-}
-
-void Tier::fetch(const Sequence& s, std::uint64_t now_ns) {
-  const std::uint32_t block = runtime_.limits.block_tokens;
-  if (!on_ || (s.tier.blocks == 0 && s.tier.note < 0)) return;
-  const auto& prompt = s.request->request.prompt;
-  Fetch& fetch = fetches_.emplace_back();
-  fetch.sequence = s.id;
-  fetch.tokens.assign(prompt.begin(), prompt.end() - 1);
-  Key parent = fetch.root = prefixes_.root_of(s.request->request);
-  bool in_memory = true;
-  std::uint32_t missing = 0;
-  for (std::uint32_t b = 0;; ++b) {
-    const auto tokens = std::span{fetch.tokens}.subspan(std::size_t{b} * block);
-    if (s.tier.note == static_cast<std::int32_t>(b)) begin(fetch, What::note, parent, b * block, {});
-    if (b >= s.tier.blocks) break;
-    const Key next = PrefixIndex::key(parent, tokens.first(block));
-    in_memory = in_memory && prefixes_.node(next) != nullptr;
-    if (!in_memory && !runtime_.groups.empty()) {
-      if (!begin(fetch, What::node, parent, b * block, tokens.first(block))) break;
-      ++missing;
-    }
-    if (s.tier.state == b + 1 && !begin(fetch, What::state, parent, b * block, tokens.first(block))) break;
-    parent = next;
-  }
-  const std::uint64_t compute = prefixes_.token_ns() * block * (missing + 1);
-  if (fetch.operations.empty() || (compute > 0 && s.tier.expected_ns > compute)) fetch.waited_for = false;
-  fetch.deadline_ns = now_ns + (compute == 0 ? kFirstWaitNs : std::max(kLeastWaitNs, compute));
+void Tier::completed(void* call, mekik_status status) {
+  auto& c = *static_cast<Call*>(call);
+  Tier& tier = *c.tier;
+  const std::lock_guard lock{tier.mutex_};  // the destructor may not go on before this call is over
+  c.status = status;
+  c.done_ns = tier.runtime_.clock->now_ns();
+  c.done = true;
+  tier.hooks_.wake();
+  tier.ended_.notify_all();
 }
 
 bool Tier::fetching(std::uint64_t sequence) const {
@@ -153,104 +58,70 @@ bool Tier::fetching(std::uint64_t sequence) const {
 
 void Tier::forget(std::uint64_t sequence) {
   for (Fetch& fetch : fetches_)
-    if (fetch.sequence == sequence) fetch.waited_for = false;
+    if (fetch.sequence == sequence) give_up(fetch);
 }
 
-// A note says which node lies behind its parent: as much of it as the prompt has in common is fetched.
-void Tier::read_note(Fetch& fetch, const Operation& note) {
-  Head head{};
-  std::memcpy(&head, note.memory.get(), sizeof head);
-  const std::uint64_t words = std::uint64_t{head.n_tokens} + head.n_states;
-  if (head.n_tokens > runtime_.limits.block_tokens || head.n_states > head.n_tokens || body(words) > note.bytes) return;
-  std::vector<std::int32_t> tokens(words);
-  std::memcpy(tokens.data(), note.memory.get() + sizeof head, words * sizeof(std::int32_t));
-  const std::vector<std::int32_t> states(tokens.begin() + head.n_tokens, tokens.end());
-  tokens.resize(head.n_tokens);
-  const auto next = std::span{fetch.tokens}.subspan(std::min<std::size_t>(note.at, fetch.tokens.size()));
-  const auto same = std::mismatch(tokens.begin(), tokens.end(), next.begin(), next.end()).first - tokens.begin();
-  if (same == 0) return;
-  std::int32_t state = 0;
-  for (const std::int32_t n : states)
-    if (n <= same && n > state) state = n;
-  if (runtime_.slots && state == 0) return;
-  if (!runtime_.groups.empty() && prefixes_.node(PrefixIndex::key(note.parent, tokens)) == nullptr &&
-      !begin(fetch, What::node, note.parent, note.at, tokens))
-    return;
-  if (runtime_.slots) begin(fetch, What::state, note.parent, note.at, std::span{tokens}.first(static_cast<std::size_t>(state)));
+bool Tier::release() {
+  bool any = false;
+  for (Fetch& fetch : fetches_) {
+    if (fetch.stopped_at == 0 || !fetch.waited_for) continue;
+    give_up(fetch);
+    any = true;
+  }
+  return any;
 }
 
-// Whether a value is what was asked for.
-bool Tier::check(const Operation& o) const {
-  Head head{};
-  std::memcpy(&head, o.memory.get(), sizeof head);
-  if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0 || head.what != static_cast<std::uint32_t>(o.what) || head.bytes != o.bytes)
-    return false;
-  if (std::memcmp(head.parent, o.parent.data(), o.parent.size()) != 0) return false;
-  if (o.what == What::note) return true;
-  if (head.n_tokens != o.tokens.size() || body(head.n_tokens) > o.bytes) return false;
-  if (std::memcmp(o.memory.get() + sizeof head, o.tokens.data(), o.tokens.size() * sizeof(std::int32_t)) != 0) return false;
-  std::uint64_t bytes = body(head.n_tokens);
-  for (std::size_t g = 0; g < runtime_.groups.size(); ++g)
-    if ((head.groups >> g & 1) != 0) bytes += up(runtime_.plan.block_bytes[g]);
-  if (o.what == What::state) bytes += up(runtime_.plan.slot_bytes);
-  return bytes == o.bytes;
-}
-
-// Brings a value into memory of the backend and into the index. False: what is behind it is of no use.
-bool Tier::place(const Fetch& fetch, const Operation& o, std::uint64_t now_ns) {
-  Head head{};
-  std::memcpy(&head, o.memory.get(), sizeof head);
-  const std::uint8_t* from = o.memory.get() + body(head.n_tokens);
-  const auto write = [&](std::uint32_t what, std::uint32_t group, const Lease& to, std::uint64_t bytes) {
-    std::uint64_t ticket = 0;
-    const auto code = runtime_.backend->state_write(runtime_.exec, what, group, to.id(), from, bytes, &ticket);
-    from += up(bytes);
-    return plugin::to_status(code, "backend").ok() && hooks_.wait(ticket).ok();
+void Tier::count(std::vector<std::vector<std::uint32_t>>& counts) const {
+  const auto add = [&](const Value& value) {
+    for (std::size_t g = 0; g < value.blocks.size(); ++g)
+      if (value.blocks[g]) ++counts[g][static_cast<std::size_t>(value.blocks[g].id())];
   };
-  if (o.what == What::state) {
-    Lease slot = hooks_.take_slot();
-    if (!slot || !write(MEKIK_WHAT_SLOT, 0, slot, runtime_.plan.slot_bytes)) return false;
-    return prefixes_.place_state(fetch.root, o.parent, std::span{fetch.tokens}.first(o.at + o.tokens.size()), std::move(slot), now_ns);
-  }
-  std::vector<Lease> blocks(runtime_.groups.size());
-  for (std::uint32_t g = 0; g < blocks.size(); ++g) {
-    if ((head.groups >> g & 1) == 0) continue;
-    blocks[g] = hooks_.take_block(g);
-    if (!blocks[g] || !write(MEKIK_WHAT_BLOCK, g, blocks[g], runtime_.plan.block_bytes[g])) return false;
-  }
-  if (o.at > 0 && prefixes_.node(o.parent) == nullptr) return false;
-  prefixes_.place(o.parent, o.tokens, std::move(blocks), now_ns);
-  telemetry_.fetched(o.bytes);
-  return true;
-}
-
-void Tier::place(Fetch& fetch, std::uint64_t now_ns) {
-  fetch.operations.sort([](const Operation& a, const Operation& b) { return a.at != b.at ? a.at < b.at : a.what < b.what; });
-  for (const Operation& o : fetch.operations) {
-    if (o.status != MEKIK_OK) {
-      if (o.status != MEKIK_E_INVALID && o.status != MEKIK_E_CANCELLED) failed("read", o.status);
-      return;
-    }
-    if (!check(o)) return failed("read", MEKIK_E_INVALID);
-    if (o.what != What::note && !place(fetch, o, now_ns)) return;
+  for (const Fetch& fetch : fetches_) {
+    for (const auto& [group, block] : fetch.pins) ++counts[group][static_cast<std::size_t>(block.id())];
+    for (const Value& value : fetch.wanted) add(value);
+    for (const Operation& o : fetch.operations) add(o.value);
   }
 }
 
-void Tier::offer(const Sequence& s) {
+std::uint64_t Tier::swap_bytes(Sequence& s, std::uint64_t now_ns) const {
+  if (!on_ || s.computed == 0 || s.scoring() || s.request->request.vector) return 0;
+  std::uint64_t bytes = s.slot ? runtime_.plan.slot_bytes : 0;
+  for (std::size_t g = 0; g < s.blocks.size(); ++g)
+    for (const Lease& block : s.blocks[g])
+      if (block) bytes += runtime_.plan.block_bytes[g];
+  s.swap_pays = costs_.pays(bytes, s.computed, prefixes_.token_ns(), s.swap_pays, now_ns);
+  return s.swap_pays ? bytes : 0;
+}
+
+void Tier::offer(const Sequence& s, bool swap) {
   if (!on_) return;
   const std::uint32_t block = runtime_.limits.block_tokens, end = (s.prompt_tokens - 1) / block;
   Key parent = prefixes_.root_of(s.request->request);
   for (std::uint32_t b = 0; std::size_t{b} * block < s.computed && offers_.size() < kMaxOffers; ++b) {
     const std::uint32_t n = std::min(block, s.computed - b * block);
     const Key key = PrefixIndex::key(parent, std::span{s.tokens}.subspan(std::size_t{b} * block, n));
-    const PrefixIndex::Node* node = prefixes_.node(key);
+    PrefixIndex::Node* node = prefixes_.node(key);
     if (node == nullptr && !runtime_.groups.empty()) return;
-    if (node != nullptr && !node->offered && !runtime_.groups.empty()) offers_.push_back({What::node, key, n});
-    for (std::size_t i = 0; node != nullptr && i < node->states.size(); ++i)
-      if (!node->states[i].offered) offers_.push_back({What::state, key, node->states[i].tokens});
-    if (node != nullptr && (b == end || n < block)) offers_.push_back({What::note, key, n});
+    if (node != nullptr && !node->offered && !runtime_.groups.empty()) {
+      node->wanted = node->wanted || swap;
+      offers_.push_back({What::node, key, n});
+    }
+    for (std::size_t i = 0; node != nullptr && i < node->states.size(); ++i) {
+      auto& state = node->states[i];
+      if (state.offered) continue;
+      state.wanted = state.wanted || (swap && b * block + state.tokens == s.computed);
+      if (!swap || state.wanted) offers_.push_back({What::state, key, state.tokens});
+    }
+    if (node != nullptr && !swap && (b == end || n < block)) offers_.push_back({What::note, key, n});
     parent = key;
   }
+}
+
+// A node, or a state of it, is about to be given up: what a swapped sequence will go on from is stored now.
+void Tier::leaving(const Key& key, PrefixIndex::Node& node) {
+  if (node.wanted && !node.offered) store({What::node, key, static_cast<std::uint32_t>(node.tokens.size())});
+  for (std::size_t i = 0; i < node.states.size(); ++i)
+    if (node.states[i].wanted && !node.states[i].offered) store({What::state, key, node.states[i].tokens});
 }
 
 // Reads a value out of the backend and gives it to the plugin. False: later, too much is on its way.
@@ -260,6 +131,7 @@ bool Tier::store(const Offer& offer) {
   const auto state = std::find_if(node->states.begin(), node->states.end(), [&](const auto& s) { return s.tokens == offer.tokens; });
   if (offer.what == What::state && (state == node->states.end() || state->offered)) return true;
   if (offer.what == What::node && node->offered) return true;
+  const auto began = runtime_.clock->now_ns();
   Head head{};
   std::memcpy(head.magic, kMagic, sizeof kMagic);
   head.what = static_cast<std::uint32_t>(offer.what);
@@ -278,11 +150,11 @@ bool Tier::store(const Offer& offer) {
     head.bytes += up(runtime_.plan.block_bytes[g]);
   }
   if (in_flight() + head.bytes > kInFlight) return false;
-  const Key key = offer.what == What::node    ? offer.key
-                  : offer.what == What::state ? PrefixIndex::state_key(node->parent, std::span{node->tokens}.first(offer.tokens))
-                                              : PrefixIndex::note_key(node->parent);
   Operation& o = stores_.emplace_back();
   o.tier = this;
+  o.value.what = offer.what;
+  o.value.parent = node->parent;
+  if (offer.what != What::note) o.value.tokens.assign(node->tokens.begin(), node->tokens.begin() + head.n_tokens);
   o.bytes = head.bytes;
   o.memory = std::make_unique<std::uint8_t[]>(head.bytes);
   std::memcpy(o.memory.get(), &head, sizeof head);
@@ -298,47 +170,36 @@ bool Tier::store(const Offer& offer) {
   if (offer.what == What::state) good = read(MEKIK_WHAT_SLOT, 0, state->slot.id(), runtime_.plan.slot_bytes);
   for (std::uint32_t g = 0; good && g < runtime_.groups.size(); ++g)
     if ((head.groups >> g & 1) != 0) good = read(MEKIK_WHAT_BLOCK, g, node->blocks[g].id(), runtime_.plan.block_bytes[g]);
-  mekik_key k{};
-  std::memcpy(k.sha256, key.data(), key.size());
+  if (offer.what == What::state) state->offered = true;
+  if (offer.what == What::node) node->offered = true;
+  const mekik_key k = key_of(o.value);
   mekik_status code = MEKIK_E_INTERNAL;
   if (good) code = runtime_.cache->store(runtime_.cache.get(), &k, o.memory.get(), o.bytes, &completed, &o);
-  if (good && code == MEKIK_OK) telemetry_.stored(head.bytes);
-  if (code != MEKIK_OK) {
+  if (code == MEKIK_OK) {
+    telemetry_.stored(head.bytes);
+    const auto now = runtime_.clock->now_ns();
+    costs_.wrote(head.bytes, now - std::min(now, began), now);
+  } else {
     failed("written", code);
     stores_.pop_back();
   }
-  if (offer.what == What::state) state->offered = true;
-  if (offer.what == What::node) node->offered = true;
   return true;
+}
+
+mekik_key Tier::key_of(const Value& value) {
+  const Key key = value.what == What::node    ? PrefixIndex::key(value.parent, value.tokens)
+                  : value.what == What::state ? PrefixIndex::state_key(value.parent, value.tokens)
+                                              : PrefixIndex::note_key(value.parent);
+  mekik_key out{};
+  std::memcpy(out.sha256, key.data(), key.size());
+  return out;
 }
 
 bool Tier::turn(bool idle, std::uint64_t now_ns) {
   if (!on_) return false;
-  for (auto at = fetches_.begin(); at != fetches_.end();) {
-    Fetch& fetch = *at;
-    for (auto o = fetch.operations.begin(); o != fetch.operations.end();) {
-      if (!o->done || o->what != What::note) {
-        ++o;
-        continue;
-      }
-      if (o->status == MEKIK_OK && check(*o)) read_note(fetch, *o);
-      o = fetch.operations.erase(o);
-    }
-    if (std::all_of(fetch.operations.begin(), fetch.operations.end(), [](const Operation& o) { return o.done.load(); })) {
-      if (fetch.waited_for) place(fetch, now_ns);
-      at = fetches_.erase(at);
-      continue;
-    }
-    if (now_ns > fetch.deadline_ns && fetch.waited_for) {
-      log::warning("cache", "the slower tier is late; what it has of a prompt is computed instead");
-      telemetry_.tier_failed();
-      fetch.waited_for = false;
-    }
-    if (!fetch.waited_for)
-      for (Operation& o : fetch.operations)
-        if (!o.done) runtime_.cache->cancel(runtime_.cache.get(), &o);
-    ++at;
-  }
+  std::uint64_t room = kPlaceBytes;
+  for (auto at = fetches_.begin(); at != fetches_.end();) at = advance(*at, room, now_ns) ? fetches_.erase(at) : std::next(at);
+  if (room == 0) hooks_.wake();
   for (auto o = stores_.begin(); o != stores_.end();) {
     if (!o->done) {
       ++o;

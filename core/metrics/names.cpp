@@ -39,7 +39,12 @@ const Definition kTierFailures{"mekik_cache_tier_failures_total",
                                "Values that the slower tier could not store, could not give back, or gave back too late or damaged.",
                                {}};
 const Definition kPreemptions{
-    "mekik_num_preemptions_total", MEKIK_SAMPLE_COUNTER, "Sequences that lost their blocks before they ended.", {}};
+    "mekik_num_preemptions_total",
+    MEKIK_SAMPLE_COUNTER,
+    "Sequences that lost their blocks before they ended, by kind: swap (they were stored in the slower tier), recompute.",
+    {}};
+const Definition kComputedAgain{
+    "mekik_preempted_tokens_computed_total", MEKIK_SAMPLE_COUNTER, "Tokens of preempted sequences that were computed again.", {}};
 const Definition kSteps{"mekik_steps_total", MEKIK_SAMPLE_COUNTER, "Steps that the backend ran.", {}};
 const Definition kStepSequences{"mekik_step_sequences_total",
                                 MEKIK_SAMPLE_COUNTER,
@@ -72,13 +77,12 @@ const Definition kStepTime{"mekik_step_seconds", MEKIK_SAMPLE_HISTOGRAM, "One st
                            kTokenBounds};
 
 const std::vector<Definition>& definitions() {
-  static const std::vector<Definition> all{kRequestsRunning,  kRequestsWaiting, kBlocksTotal,   kBlocksFree,
-                                           kPromptTokens,     kGeneratedTokens, kCachedTokens,  kCacheQueryTokens,
-                                           kCacheMisses,      kTierWritten,     kTierRead,      kTierFailures,
-                                           kPreemptions,      kSteps,           kStepSequences, kStepTokens,
-                                           kWatchdogStalls,   kDrafts,          kDraftTokens,   kAcceptedTokens,
-                                           kRequestsFinished, kRequestsRefused, kTtft,          kTpot,
-                                           kInterToken,       kRequestTime,     kQueueTime,     kStepTime};
+  static const std::vector<Definition> all{kRequestsRunning, kRequestsWaiting,  kBlocksTotal,      kBlocksFree,    kPromptTokens,
+                                           kGeneratedTokens, kCachedTokens,     kCacheQueryTokens, kCacheMisses,   kTierWritten,
+                                           kTierRead,        kTierFailures,     kPreemptions,      kComputedAgain, kSteps,
+                                           kStepSequences,   kStepTokens,       kWatchdogStalls,   kDrafts,        kDraftTokens,
+                                           kAcceptedTokens,  kRequestsFinished, kRequestsRefused,  kTtft,          kTpot,
+                                           kInterToken,      kRequestTime,      kQueueTime,        kStepTime};
   return all;
 }
 

@@ -17,11 +17,12 @@ struct Definition {
 
 // Times start when the engine accepts a request (its arrival), so waiting in the queue counts.
 extern const Definition kRequestsRunning, kRequestsWaiting, kBlocksTotal, kBlocksFree;
-extern const Definition kPromptTokens, kGeneratedTokens, kCachedTokens, kCacheQueryTokens, kPreemptions, kSteps, kWatchdogStalls;
+extern const Definition kPromptTokens, kGeneratedTokens, kCachedTokens, kCacheQueryTokens, kComputedAgain, kSteps, kWatchdogStalls;
 extern const Definition kDrafts, kDraftTokens, kAcceptedTokens;
 extern const Definition kRequestsFinished;  // labelled reason=stop|length|cancelled|error
 extern const Definition kStepSequences, kStepTokens;
 extern const Definition kTierWritten, kTierRead, kTierFailures;
+extern const Definition kPreemptions;      // labelled kind=recompute|swap
 extern const Definition kCacheMisses;      // labelled reason=new_prompt|diverged|evicted|state
 extern const Definition kRequestsRefused;  // labelled reason=busy|invalid
 extern const Definition kTtft, kTpot, kInterToken, kRequestTime, kQueueTime, kStepTime;

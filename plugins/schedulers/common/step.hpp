@@ -85,7 +85,7 @@ class Step {
     std::erase(running_, i);
     out_of_it_[i] = true;
     room_.blocks += seqs_[i].blocks_held;
-    out_[n_++] = {i, MEKIK_DROP, 0, 0, 0};
+    out_[n_++] = {i, seqs_[i].swap_bytes > 0 ? std::uint32_t{MEKIK_SWAP} : std::uint32_t{MEKIK_DROP}, 0, 0, 0};
   }
   // A waiting one ends.
   void refuse(std::uint32_t i, std::uint64_t retry_ns) {

@@ -326,7 +326,7 @@ typedef struct mekik_scheme { uint32_t struct_size, block_elems, block_bytes, re
 #define MEKIK_KIND_SCHEDULER "mekik.scheduler/1"
 typedef struct mekik_sched mekik_sched;
 typedef struct mekik_seq_view { uint64_t id, tenant, arrival_ns, deadline_ns; /* 0: no deadline */
-  uint64_t ttft_ns, tpot_ns, swap_bytes;        /* targets, durations, 0: none; what SWAP would write */
+  uint64_t ttft_ns, tpot_ns, swap_bytes;        /* targets, durations, 0: none; see SWAP */
   int32_t priority; uint32_t running, waiting_fetch;                  /* higher goes first; waiting: cannot RUN yet */
   uint32_t prompt_left, cached, generated, max_drafts, blocks_held; /* tokens; blocks */
   /* Of the prompt_left of one that does not run: what the cache has as it seems now, and what need not be computed then. */
@@ -336,7 +336,8 @@ typedef struct mekik_step_view { uint32_t struct_size, n_seqs, seq_size, max_tok
   uint64_t now_ns; const mekik_seq_view *seqs; } mekik_step_view;
 enum mekik_action { MEKIK_RUN = 1, MEKIK_HOLD = 2, MEKIK_DROP = 3, MEKIK_SWAP = 4, MEKIK_REFUSE = 5 };
 /* seq: index into the view. HOLD keeps its blocks and waits, as does a sequence not listed; DROP frees them to compute
- * again; SWAP stores them in the cache's slower tier; REFUSE ends the request ("try again in retry_ns"). drafts: how many
+ * again; SWAP stores them in the cache's slower tier, and is for sequences with swap_bytes > 0: their state is so large, and to
+ * read it back takes less time than to compute it again; REFUSE ends the request ("try again in retry_ns"). drafts: how many
  * proposed tokens a sequence with max_drafts > 0 may run beside its one token. Of all that are proposed the host runs what is
  * likeliest, within the tokens that the plan leaves. */
 typedef struct mekik_choice { uint32_t seq, action, tokens, drafts; uint64_t retry_ns; } mekik_choice;
@@ -352,6 +353,7 @@ typedef struct mekik_cache mekik_cache;
 typedef struct mekik_key { uint8_t sha256[32]; } mekik_key; /* of parent, tokens, extra key, layout_id and numeric_id */
 typedef struct mekik_node { mekik_key key, parent; uint64_t bytes, last_use_ns, recompute_ns;
   uint32_t tokens, children, uses, what; } mekik_node; /* what: MEKIK_WHAT_BLOCK or _SLOT */
+typedef struct mekik_known { uint64_t bytes, expected_ns; } mekik_known; /* of a value: 0: it is not there; how long it takes */
 typedef void (*mekik_done)(void *ctx, mekik_status);        /* [any] once per call that returned MEKIK_OK; before destroy */
 typedef struct mekik_cache_policy { uint32_t struct_size, reserved;
   mekik_status (*create)(const mekik_host *, const mekik_config *, mekik_cache **out); void (*destroy)(mekik_cache *); /* [load] */
@@ -366,6 +368,11 @@ typedef struct mekik_cache_policy { uint32_t struct_size, reserved;
   mekik_status (*store)(mekik_cache *, const mekik_key *, const void *, uint64_t bytes, mekik_done, void *ctx); /* [engine] */
   mekik_status (*fetch)(mekik_cache *, const mekik_key *, void *, uint64_t bytes, mekik_done, void *ctx); /* [engine] */
   void (*cancel)(mekik_cache *, void *ctx);  /* [any] */
+  /* [engine] Optional, in place of many has() where looking takes time. Returns at once, keys and out are borrowed until done(),
+   * cancel() hurries it. chain 1: a key is of use only with all before it, so nothing behind the first missing one need be
+   * looked for. */
+  mekik_status (*ask)(mekik_cache *, const mekik_key *, uint32_t n, uint32_t chain, mekik_known *out, uint32_t known_size,
+    mekik_done, void *ctx);
 } mekik_cache_policy;
 /* ---- sampler: one link of the logits chain; an instance belongs to one sequence ------------------------------- */
 enum mekik_token_flag { MEKIK_TOKEN_SPECIAL = 1, MEKIK_TOKEN_END = 2, MEKIK_TOKEN_UNUSED = 4 };

@@ -229,7 +229,8 @@ constexpr mekik_component sampler() {
 
 // S: S(Config); victims(nodes, bytes, chosen) -> how many; touched(key, now). With a slower tier also has(key, bytes, expected_ns) -> bool,
 // store(key, data, bytes, done, ctx) and fetch(key, data, bytes, done, ctx), which throw Error where they do not begin, and cancel(ctx);
-// store throws MEKIK_E_UNSUPPORTED where an instance has none.
+// store throws MEKIK_E_UNSUPPORTED where an instance has none. Optional: ask(span<const mekik_key>, bool chain, Strided<mekik_known> out,
+// done, ctx).
 template <class S>
 struct CacheTable {
   static constexpr bool tier = requires(S & s, const mekik_key& key, std::uint64_t& n) { s.has(key, n, n); };
@@ -254,6 +255,15 @@ struct CacheTable {
   static void cancel(mekik_cache* s, void* ctx) {
     if constexpr (tier) reinterpret_cast<S*>(s)->cancel(ctx);
   }
+  static constexpr bool asks = requires(S & s, const mekik_key* keys, Strided<mekik_known> out, mekik_done done, void* ctx) {
+    s.ask(std::span{keys, 1}, true, out, done, ctx);
+  };
+  static mekik_status ask(mekik_cache* s, const mekik_key* keys, std::uint32_t n, std::uint32_t chain, mekik_known* out, std::uint32_t size,
+                          mekik_done done, void* ctx) {
+    return guard([&] {
+      if constexpr (asks) reinterpret_cast<S*>(s)->ask(std::span{keys, n}, chain != 0, Strided<mekik_known>{out, n, size}, done, ctx);
+    });
+  }
   static constexpr mekik_cache_policy table{
       sizeof(mekik_cache_policy),
       0,
@@ -268,7 +278,8 @@ struct CacheTable {
       tier ? &has : nullptr,
       tier ? &store : nullptr,
       tier ? &fetch : nullptr,
-      tier ? &cancel : nullptr};
+      tier ? &cancel : nullptr,
+      asks ? &ask : nullptr};
 };
 template <class S>
 constexpr mekik_component cache() {

@@ -1,100 +1,17 @@
 // The cache's slower tier at the loop's level: what one loop stored another finds; a tier that is late, forgets or lies changes no answer.
-#include <deque>
 #include <random>
 
 #include "support/catch.hpp"
-#include "support/engine_bench.hpp"
+#include "support/fake_tier.hpp"
 
 using namespace mekik;
 using namespace mekik::test;
 
-namespace {
-
-// A tier in memory that outlives loops. Calls end when the test says so, or at once.
-struct FakeTier {
-  enum class Fault { none, late, garbage, cut, failing, refusing, forgetful } fault = Fault::none;
-  std::map<std::string, std::vector<std::uint8_t>> values;
-  struct Call {
-    mekik_done done;
-    void* ctx;
-  };
-  std::deque<Call> held;
-  std::uint32_t fetched = 0;
-
-  static FakeTier& self(mekik_cache* c) { return *reinterpret_cast<FakeTier*>(c); }
-  static std::string name(const mekik_key* key) { return {reinterpret_cast<const char*>(key->sha256), 32}; }
-  static const mekik_cache_policy& table() {
-    static const mekik_cache_policy policy = [] {
-      mekik_cache_policy p = KeepingCache::table();
-      p.has = [](mekik_cache* c, const mekik_key* key, std::uint64_t* bytes, std::uint64_t* expected_ns) {
-        const auto at = self(c).values.find(name(key));
-        if (at == self(c).values.end()) return 0;
-        *bytes = at->second.size();
-        *expected_ns = 1;
-        return 1;
-      };
-      p.store = [](mekik_cache* c, const mekik_key* key, const void* data, std::uint64_t bytes, mekik_done done,
-                   void* ctx) -> mekik_status {
-        if (bytes == 0) return MEKIK_E_INVALID;
-        if (self(c).fault == Fault::refusing) return MEKIK_E_IO;
-        const auto* from = static_cast<const std::uint8_t*>(data);
-        self(c).values[name(key)].assign(from, from + bytes);
-        done(ctx, MEKIK_OK);
-        return MEKIK_OK;
-      };
-      p.fetch = [](mekik_cache* c, const mekik_key* key, void* data, std::uint64_t bytes, mekik_done done, void* ctx) -> mekik_status {
-        return self(c).fetch(name(key), static_cast<std::uint8_t*>(data), bytes, done, ctx);
-      };
-      p.cancel = [](mekik_cache* c, void* ctx) {
-        for (auto& call : self(c).held)
-          if (call.ctx == ctx) std::exchange(call.ctx, nullptr), call.done(ctx, MEKIK_E_CANCELLED);
-        std::erase_if(self(c).held, [](const Call& call) { return call.ctx == nullptr; });
-      };
-      return p;
-    }();
-    return policy;
-  }
-  mekik_status fetch(const std::string& key, std::uint8_t* data, std::uint64_t bytes, mekik_done done, void* ctx) {
-    ++fetched;
-    if (fault == Fault::refusing) return MEKIK_E_IO;
-    if (fault == Fault::late) return held.push_back({done, ctx}), MEKIK_OK;
-    const auto& value = values.at(key);
-    std::copy(value.begin(), value.end(), data);
-    if (fault == Fault::garbage)
-      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(bytes, 64 + fetched % 64); ++i)
-        data[i] ^= static_cast<std::uint8_t>(fetched * 37 + i);
-    if (fault == Fault::cut) std::fill(data, data + bytes, std::uint8_t{0});
-    done(ctx, fault == Fault::failing ? MEKIK_E_IO : fault == Fault::forgetful ? MEKIK_E_INVALID : MEKIK_OK);
-    return MEKIK_OK;
-  }
-};
-
-Setup setup_over(FakeTier& tier) {
-  Setup setup;
-  setup.own_cache = &FakeTier::table();
-  setup.own_cache_state = reinterpret_cast<mekik_cache*>(&tier);
-  setup.block_tokens = 16;
-  return setup;
-}
-
-std::vector<Setup> setups_over(FakeTier& tier) {
-  std::vector<Setup> out(4, setup_over(tier));
-  out[1].windows = {0, 24};
-  out[1].blocks = {256, 64};
-  out[2].slots = 40;
-  out[3].slots = 2100;
-  out[3].blocks.clear();
-  out[3].windows.clear();
-  return out;
-}
-
-}  // namespace
-
 TEST_CASE("what one loop has stored another goes on from") {
-  for (std::size_t which = 0; which < 4; ++which) {
+  for (std::size_t which = 0; which < 8; ++which) {
     CAPTURE(which);
     FakeTier tier;
-    const Setup setup = setups_over(tier)[which];
+    const Setup setup = setups_over(tier, which >= 4)[which % 4];
     const auto request = request_of(prompt_of(100, 3), 30);
     const auto expected = alone(request, setup)[0].tokens;
     {
@@ -120,9 +37,9 @@ TEST_CASE("what one loop has stored another goes on from") {
 TEST_CASE("a tier that is late, forgets or lies changes no answer and holds nobody up") {
   using Fault = FakeTier::Fault;
   for (const auto fault : {Fault::late, Fault::garbage, Fault::cut, Fault::failing, Fault::refusing, Fault::forgetful})
-    for (std::size_t which = 0; which < 4; ++which) {
+    for (std::size_t which = 0; which < 8; ++which) {
       FakeTier tier;
-      const Setup setup = setups_over(tier)[which];
+      const Setup setup = setups_over(tier, which >= 4)[which % 4];
       const auto request = request_of(prompt_of(100, 3), 30);
       const auto expected = alone(request, setup)[0].tokens;
       {
@@ -146,8 +63,8 @@ TEST_CASE("a tier that is late, forgets or lies changes no answer and holds nobo
 TEST_CASE("a storm over a tier changes no answer and loses no block") {
   FakeTier tier;
   std::mt19937 random{5};
-  for (std::size_t which = 0; which < 4; ++which) {
-    Setup setup = setups_over(tier)[which];
+  for (std::size_t which = 0; which < 8; ++which) {
+    Setup setup = setups_over(tier, which >= 4)[which % 4];
     if (!setup.blocks.empty()) setup.blocks[0] = 16;
     std::vector<engine::Request> requests;
     std::vector<std::vector<std::int32_t>> expected;
