@@ -6,13 +6,12 @@
 #include <unistd.h>
 #include <mekik/plugin.hpp>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
+
+#include "value.hpp"
 
 namespace mekik::prefix_cache {
 
@@ -20,18 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kMagic[8] = {'m', 'e', 'k', 'i', 'k', 'c', 'v', '1'};
 constexpr const char* kEnd = ".value";
 constexpr const char* kPartial = ".partial";
 constexpr std::uint64_t kStep = std::uint64_t{16} << 20;  // most bytes of one call
 constexpr double kKeep = 0.9;                             // of the budget stays when room is made
 
-struct Head {
-  char magic[8];
-  mekik_key key;
-  std::uint64_t bytes;
-  XXH128_canonical_t check;  // of the value
-};
+using Head = ValueHead;
 
 class Descriptor {
  public:
@@ -49,12 +42,6 @@ class Descriptor {
 
 [[noreturn]] void failed(const fs::path& path, const std::string& what) {
   throw Error{MEKIK_E_IO, path.string() + ": " + what + ": " + std::strerror(errno)};
-}
-
-XXH128_canonical_t check_of(const void* data, std::uint64_t bytes) {
-  XXH128_canonical_t out;
-  XXH128_canonicalFromHash(&out, XXH3_128bits(data, bytes));
-  return out;
 }
 
 template <class Call>
@@ -112,9 +99,7 @@ void Disk::read(const mekik_key& key, void* data, std::uint64_t bytes) {
   const bool whole =
       ::pread(file.get(), &head, sizeof head, 0) == ssize_t{sizeof head} &&
       all(bytes, [&](std::uint64_t at, std::uint64_t n) { return ::pread(file.get(), to + at, n, static_cast<off_t>(sizeof head + at)); });
-  const XXH128_canonical_t check = whole ? check_of(data, bytes) : XXH128_canonical_t{};
-  if (!whole || std::memcmp(head.magic, kMagic, sizeof kMagic) != 0 || std::memcmp(&head.key, &key, sizeof key) != 0 ||
-      head.bytes != bytes || std::memcmp(&head.check, &check, sizeof check) != 0) {
+  if (!whole || !is_whole(head, key, data, bytes)) {
     if (!read_only_) ::unlink(path.c_str());
     throw Error{MEKIK_E_IO, path.string() + " is damaged" + (read_only_ ? "" : ", and was removed")};
   }
@@ -141,11 +126,7 @@ void Disk::write_new(const fs::path& path, const mekik_key& key, const void* dat
   const Descriptor file{::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (file.get() < 0) failed(partial, "cannot be written");
   ::flock(file.get(), LOCK_EX);  // whose lock is free was left behind by a process that ended
-  Head head{};
-  std::memcpy(head.magic, kMagic, sizeof kMagic);
-  head.key = key;
-  head.bytes = bytes;
-  head.check = check_of(data, bytes);
+  const Head head = head_of(key, data, bytes);
   const auto* from = static_cast<const std::uint8_t*>(data);
   const bool whole =
       ::pwrite(file.get(), &head, sizeof head, 0) == ssize_t{sizeof head} && all(bytes, [&](std::uint64_t at, std::uint64_t n) {

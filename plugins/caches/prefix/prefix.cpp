@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "tiers.hpp"
@@ -23,10 +27,20 @@ class Prefix {
                        "Memory of the host for what the backend's memory has no room for; of use where that is another. 0: none."),
       mekik::opt::path("disk", nullptr, "A directory where prompts and answers are kept beyond a restart, also for other processes."),
       mekik::opt::size("disk_size", nullptr, 1 << 20, 1e15, "Bytes that the directory may take, by default 8GiB; the longest unused goes."),
+      mekik::opt::text("redis", nullptr,
+                       "A Redis server through which several machines share what they computed: redis://[user@]host[:port][/db] or "
+                       "unix:path[?db=n]. Who can write there can change answers."),
+      mekik::opt::path("redis_password_file", nullptr, "A file that holds the server's password and nothing else."),
+      mekik::opt::text("redis_prefix", nullptr, "In front of the names of all values there, by default mekik:."),
+      mekik::opt::duration("redis_timeout", nullptr, 1e6, 60e9,
+                           "Who does not answer in this time, by default 250ms, and 100ms more for a MiB, is not asked for a while."),
+      mekik::opt::duration("redis_ttl", nullptr, 0, 1e18,
+                           "So long values live there after they were last stored, by default 24h; 0: for ever."),
   };
   explicit Prefix(mekik::Config config)
       : by_cost_{config.text("victims") == "cost"},
-        tiers_{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")}, disk_budget(config)} {}
+        tiers_{{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")}, disk_budget(config),
+                redis(config)}} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -64,6 +78,9 @@ class Prefix {
   void fetch(const mekik_key& key, void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
     tiers_.fetch(key, data, bytes, done, ctx);
   }
+  void ask(std::span<const mekik_key> keys, bool chain, mekik::Strided<mekik_known> out, mekik_done done, void* ctx) {
+    tiers_.ask(keys, chain, out, done, ctx);
+  }
   void cancel(void* ctx) { tiers_.cancel(ctx); }
 
  private:
@@ -71,6 +88,34 @@ class Prefix {
     const auto given = static_cast<std::uint64_t>(config.i64("disk_size"));
     if (given != 0 && config.text("disk").empty()) config.reject("disk_size", "there is no directory to which it applies; give disk, too");
     return given != 0 ? given : kDiskBytes;
+  }
+
+  static std::optional<mekik::prefix_cache::RedisOptions> redis(const mekik::Config& config) {
+    if (config.text("redis").empty()) {
+      for (const char* key : {"redis_password_file", "redis_prefix", "redis_timeout", "redis_ttl"})
+        if (config.length(key) > 0) config.reject(key, "there is no server to which it applies; give redis, too");
+      return {};
+    }
+    mekik::prefix_cache::RedisOptions out;
+    try {
+      out = mekik::prefix_cache::parse_redis(std::string{config.text("redis")});
+    } catch (const std::invalid_argument& e) {
+      config.reject("redis", std::string{"this address cannot be used: "} + e.what());
+    }
+    if (mekik::prefix_cache::make_redis(out) == nullptr)
+      config.reject("redis", "this mekik was built without hiredis; install libhiredis-dev (Debian) and build again, or use disk");
+    out.prefix = config.length("redis_prefix") > 0 ? std::string{config.text("redis_prefix")} : "mekik:";
+    out.timeout_ns = config.length("redis_timeout") > 0 ? static_cast<std::uint64_t>(config.i64("redis_timeout")) : 250'000'000;
+    out.ttl_ns =
+        config.length("redis_ttl") > 0 ? static_cast<std::uint64_t>(config.i64("redis_ttl")) : std::uint64_t{86400} * 1'000'000'000;
+    if (const std::string path{config.text("redis_password_file")}; !path.empty()) {
+      std::ifstream file{path, std::ios::binary};
+      std::getline(file, out.password);
+      if (!file && out.password.empty()) config.reject("redis_password_file", path + " cannot be read, or is empty");
+      if (!out.password.empty() && out.password.back() == '\r') out.password.pop_back();
+    }
+    if (!out.user.empty() && out.password.empty()) config.reject("redis", "a user needs a password; write it into a redis_password_file");
+    return out;
   }
 
   static constexpr std::uint64_t kDiskBytes = std::uint64_t{8} << 30;

@@ -2,84 +2,106 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mekik/plugin.hpp>
 
 namespace mekik::prefix_cache {
 
 namespace {
 
-constexpr std::uint64_t kDiskNsPerMiB = 1'000'000, kDiskNs = 200'000;  // of a disk that reads a gigabyte a second
-constexpr std::uint64_t kMemoryNsPerMiB = 200'000;
+constexpr std::uint64_t kDiskNsPerMiB = 1'000'000, kDiskNs = 200'000;    // at first: of a disk that reads a gigabyte a second
+constexpr std::uint64_t kRedisNsPerMiB = 5'000'000, kRedisNs = 500'000;  // and of a network
+constexpr std::uint64_t kMemoryNsPerMiB = 200'000, kSmall = 16384;
 constexpr std::uint64_t kSaidEveryNs = 60'000'000'000, kQuietNs = 10'000'000'000;
+constexpr std::uint64_t kMostCopies = std::uint64_t{64} << 20;  // bytes on their way from the server to the directory
+constexpr std::uint32_t kFirstKeys = 16, kMostKeys = 256;       // in a question to the server
 
 std::uint64_t now() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
+void follow(std::atomic<std::uint64_t>& value, std::uint64_t seen) { value = (3 * value + seen) / 4; }
+
 }  // namespace
 
-bool Memory::has(const mekik_key& key, std::uint64_t& bytes) const {
-  const std::lock_guard lock{mutex_};
-  const auto at = places_.find(key);
-  if (at == places_.end()) return false;
-  bytes = at->second->bytes.size();
-  return true;
+void Tiers::Place::say(const std::string& text) {
+  const std::lock_guard lock{mutex};
+  if (said_ns != 0 && now() - said_ns < kSaidEveryNs) return;
+  said_ns = now();
+  write_log(3, "cache", text + "; what it would have held is computed again");
 }
 
-void Memory::write(const mekik_key& key, const void* data, std::uint64_t bytes) {
-  if (bytes > budget_) return;
-  const auto* from = static_cast<const std::uint8_t*>(data);
-  Value value{key, {from, from + bytes}};
-  const std::lock_guard lock{mutex_};
-  if (const auto at = places_.find(key); at != places_.end()) {
-    used_ -= at->second->bytes.size();
-    values_.erase(at->second);
-    places_.erase(at);
+void Tiers::Place::fail() const {
+  if (failures != nullptr) service<mekik_metrics>(MEKIK_METRICS)->record(failures, 1);
+}
+
+void Tiers::Place::took(std::uint64_t bytes, std::uint64_t ns) {
+  if (reads != nullptr) service<mekik_metrics>(MEKIK_METRICS)->record(reads, 1);
+  if (bytes < kSmall) follow(least_ns, ns);
+  else follow(ns_per_mib, (ns - std::min<std::uint64_t>(ns, least_ns)) * (1 << 20) / bytes);
+}
+
+std::uint64_t Tiers::Place::expected_ns(std::uint64_t bytes) const { return least_ns + bytes * ns_per_mib / (1 << 20); }
+
+void Tiers::count(Place& place, const char* tier) const {
+  const auto* metrics = service<mekik_metrics>(MEKIK_METRICS);
+  if (metrics == nullptr) return;
+  const std::string label = std::string{"tier="} + tier;
+  place.reads = metrics->counter(host, "mekik_cache_tier_values_read_total", "Values that a slower tier gave back.", label.c_str());
+  place.failures =
+      metrics->counter(host, "mekik_cache_tier_errors_total",
+                       "Calls of a slower tier that failed: it was not there, late, or answered what is no answer.", label.c_str());
+}
+
+Tiers::Tiers(const TierOptions& options) {
+  if (options.memory > 0) {
+    memory_.emplace(options.memory);
+    if (const auto* metrics = service<mekik_metrics>(MEKIK_METRICS))
+      memory_reads_ = metrics->counter(host, "mekik_cache_tier_values_read_total", "Values that a slower tier gave back.", "tier=host");
   }
-  while (used_ + bytes > budget_) {
-    used_ -= values_.back().bytes.size();
-    places_.erase(values_.back().key);
-    values_.pop_back();
+  const auto drop = [this](Job& job) { end(job, MEKIK_E_CANCELLED); };
+  if (!options.folder.empty()) {
+    disk_.emplace(options.folder, options.disk_bytes);
+    count(disk_place_, "disk");
+    disk_place_.ns_per_mib = kDiskNsPerMiB;
+    disk_place_.least_ns = kDiskNs;
   }
-  values_.push_front(std::move(value));
-  places_[key] = values_.begin();
-  used_ += bytes;
+  if (options.redis) {
+    redis_.emplace();
+    redis_->options = *options.redis;
+    count(redis_place_, "redis");
+    redis_place_.ns_per_mib = kRedisNsPerMiB;
+    redis_place_.least_ns = kRedisNs;
+    redis_->reader = make_redis(redis_->options);
+    redis_->writer = make_redis(redis_->options);
+    redis_writer_.start([this](Job& job) { write_redis(job); }, drop);
+    redis_reader_.start([this](Job& job) { job.kind == Job::Kind::ask ? answer(job) : read_redis(job); }, drop);
+  }
+  if (disk_) {
+    disk_writer_.start([this](Job& job) { write_disk(job); }, drop);
+    disk_reader_.start([this](Job& job) { job.kind == Job::Kind::ask ? answer(job) : read_disk(job); }, drop);
+  }
 }
 
-bool Memory::read(const mekik_key& key, void* data, std::uint64_t bytes) {
-  const std::lock_guard lock{mutex_};
-  const auto at = places_.find(key);
-  if (at == places_.end() || at->second->bytes.size() != bytes) return false;
-  std::memcpy(data, at->second->bytes.data(), bytes);
-  values_.splice(values_.begin(), values_, at->second);
-  return true;
-}
-
-Tiers::Tiers(std::uint64_t memory, const std::string& folder, std::uint64_t disk_budget) {
-  if (memory > 0) memory_.emplace(memory);
-  if (folder.empty()) return;
-  disk_.emplace(folder, disk_budget);
-  for (Worker* worker : {&reader_, &writer_}) worker->thread = std::thread{[this, worker] { work(*worker); }};
-}
-
+// Readers first: they hand jobs to others.
 Tiers::~Tiers() {
-  {
-    const std::lock_guard lock{mutex_};
-    stop_ = true;
-  }
-  changed_.notify_all();
-  for (Worker* worker : {&reader_, &writer_})
-    if (worker->thread.joinable()) worker->thread.join();
+  for (Worker* worker : {&disk_reader_, &redis_reader_, &redis_writer_, &disk_writer_}) worker->stop();
 }
 
 bool Tiers::has(const mekik_key& key, std::uint64_t& bytes, std::uint64_t& expected_ns) const {
+  expected_ns = 0;
   if (memory_ && memory_->has(key, bytes)) {
     expected_ns = (bytes >> 20) * kMemoryNsPerMiB;
     return true;
   }
+  {
+    const std::lock_guard lock{mutex_};
+    if (const auto at = pending_.find(key); at != pending_.end()) {
+      bytes = at->second.bytes;
+      return true;
+    }
+  }
   if (!disk_ || !disk_->has(key, bytes)) return false;
-  expected_ns = (bytes >> 20) * kDiskNsPerMiB + kDiskNs;
+  expected_ns = disk_place_.expected_ns(bytes);
   return true;
 }
 
@@ -87,74 +109,176 @@ void Tiers::store(const mekik_key& key, const void* data, std::uint64_t bytes, m
   if (!any()) throw Error{MEKIK_E_UNSUPPORTED, "this cache has no slower tier"};
   if (bytes == 0) throw Error{MEKIK_E_INVALID, "a value has at least one byte"};
   if (memory_) memory_->write(key, data, bytes);
-  if (disk_) add(writer_, {key, data, nullptr, bytes, done, ctx});
-  else done(ctx, MEKIK_OK);
+  const std::uint32_t places = (disk_ ? 1u : 0u) + (redis_ ? 1u : 0u);
+  if (places == 0) return done(ctx, MEKIK_OK);
+  {
+    const std::lock_guard lock{mutex_};
+    pending_.try_emplace(key, Pending{data, bytes, ctx});
+  }
+  Job job{Job::Kind::write};
+  job.key = key;
+  job.from = data;
+  job.bytes = bytes;
+  job.done = done;
+  job.ctx = ctx;
+  job.writing = std::make_shared<Writing>(Writing{places, MEKIK_OK});
+  if (redis_) redis_writer_.add(job);
+  if (disk_) disk_writer_.add(std::move(job));
+}
+
+// What memory has, or what is still being written.
+bool Tiers::nearby(const mekik_key& key, void* data, std::uint64_t bytes) {
+  if (memory_ && memory_->read(key, data, bytes)) {
+    if (memory_reads_ != nullptr) service<mekik_metrics>(MEKIK_METRICS)->record(memory_reads_, 1);
+    return true;
+  }
+  const std::lock_guard lock{mutex_};
+  const auto at = pending_.find(key);
+  if (at == pending_.end() || at->second.bytes != bytes) return false;
+  std::memcpy(data, at->second.data, bytes);
+  return true;
 }
 
 void Tiers::fetch(const mekik_key& key, void* data, std::uint64_t bytes, mekik_done done, void* ctx) {
-  if (memory_ && memory_->read(key, data, bytes)) done(ctx, MEKIK_OK);
-  else if (disk_) add(reader_, {key, nullptr, data, bytes, done, ctx});
+  if (nearby(key, data, bytes)) return done(ctx, MEKIK_OK);
+  Job job{Job::Kind::read};
+  job.key = key;
+  job.to = data;
+  job.bytes = bytes;
+  job.done = done;
+  job.ctx = ctx;
+  if (disk_) disk_reader_.add(std::move(job));
+  else if (redis_) redis_reader_.add(std::move(job));
   else done(ctx, MEKIK_E_INVALID);
 }
 
-// A job that has not begun is over at once; one that has takes no longer than the disk does.
-void Tiers::cancel(void* ctx) {
-  for (Worker* worker : {&reader_, &writer_}) {
-    std::optional<Job> job;
-    {
-      const std::lock_guard lock{mutex_};
-      const auto at = std::find_if(worker->jobs.begin(), worker->jobs.end(), [&](const Job& j) { return j.ctx == ctx; });
-      if (at == worker->jobs.end()) continue;
-      job = *at;
-      worker->jobs.erase(at);
+void Tiers::ask(std::span<const mekik_key> keys, bool chain, Strided<mekik_known> out, mekik_done done, void* ctx) {
+  Job job{Job::Kind::ask};
+  job.done = done;
+  job.ctx = ctx;
+  job.keys = keys.data();
+  job.n = static_cast<std::uint32_t>(keys.size());
+  job.chain = chain;
+  job.out = reinterpret_cast<char*>(out.data);
+  job.out_step = out.step;
+  if (redis_) redis_reader_.add(std::move(job));
+  else if (disk_) disk_reader_.add(std::move(job));
+  else answer(job);
+}
+
+void Tiers::answer(Job& job) {
+  look(job);
+  end(job, MEKIK_OK);
+}
+
+// In growing pieces: of most prompts nothing is known, and of some all.
+void Tiers::look(const Job& job) {
+  const Strided<mekik_known> out{reinterpret_cast<mekik_known*>(job.out), job.n, job.out_step};
+  std::vector<mekik_key> missing;
+  std::vector<std::uint64_t> lengths;
+  std::vector<std::uint32_t> places;
+  bool server = redis_.has_value();
+  for (std::uint32_t from = 0, piece = kFirstKeys; from < job.n; piece = std::min(2 * piece, kMostKeys)) {
+    const std::uint32_t to = std::min(job.n, from + piece);
+    missing.clear();
+    places.clear();
+    for (std::uint32_t i = from; i < to; ++i) {
+      if (has(job.keys[i], out[i].bytes, out[i].expected_ns)) continue;
+      out[i].bytes = out[i].expected_ns = 0;
+      if (job.chain && !server) return;
+      missing.push_back(job.keys[i]);
+      places.push_back(i);
     }
-    job->done(job->ctx, MEKIK_E_CANCELLED);
+    lengths.assign(missing.size(), 0);
+    if (server && !missing.empty()) server = guarded(redis_place_, [&] { redis_->reader->lengths(missing, lengths.data()); }) == MEKIK_OK;
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      if (server) out[places[i]] = {lengths[i], lengths[i] == 0 ? 0 : redis_place_.expected_ns(lengths[i])};
+      if (job.chain && out[places[i]].bytes == 0) return;
+    }
+    from = to;
   }
 }
 
-void Tiers::add(Worker& worker, const Job& job) {
-  {
-    const std::lock_guard lock{mutex_};
-    worker.jobs.push_back(job);
+void Tiers::read_disk(Job& job) {
+  const auto began = now();
+  const mekik_status status = guarded(disk_place_, [&] { disk_->read(job.key, job.to, job.bytes); });
+  if (status == MEKIK_OK) {
+    disk_place_.took(job.bytes, now() - began);
+    keep(job, false);
+  } else if (redis_) {
+    return redis_reader_.add(std::move(job));
   }
-  changed_.notify_all();
+  end(job, status);
 }
 
-void Tiers::work(Worker& worker) {
-  std::unique_lock lock{mutex_};
-  while (true) {
-    changed_.wait(lock, [&] { return stop_ || !worker.jobs.empty(); });
-    if (worker.jobs.empty()) return;
-    const Job job = worker.jobs.front();
-    worker.jobs.pop_front();
-    const bool skip = stop_ || (job.to == nullptr && now() < quiet_until_ns_);
-    lock.unlock();
-    job.done(job.ctx, skip ? std::int32_t{MEKIK_E_CANCELLED} : run(job));
-    lock.lock();
+void Tiers::read_redis(Job& job) {
+  const auto began = now();
+  const mekik_status status = guarded(redis_place_, [&] { redis_->reader->read(job.key, job.to, job.bytes); });
+  if (status == MEKIK_OK) {
+    redis_place_.took(job.bytes, now() - began);
+    keep(job, true);
   }
+  end(job, status);
 }
 
-mekik_status Tiers::run(const Job& job) {
+// What came from far is kept nearer.
+void Tiers::keep(const Job& job, bool disk) {
+  if (memory_) memory_->write(job.key, job.to, job.bytes);
+  if (!disk || !disk_ || disk_writer_.bytes() + job.bytes > kMostCopies) return;
+  Job copy{Job::Kind::copy};
+  copy.key = job.key;
+  copy.bytes = job.bytes;
+  const auto* from = static_cast<const std::uint8_t*>(job.to);
+  copy.held = std::make_shared<std::vector<std::uint8_t>>(from, from + job.bytes);
+  copy.from = copy.held->data();
+  disk_writer_.add(std::move(copy));
+}
+
+void Tiers::write_disk(Job& job) {
+  if (now() < quiet_until_ns_) return end(job, MEKIK_E_CANCELLED);
+  const mekik_status status = guarded(disk_place_, [&] { disk_->write(job.key, job.from, job.bytes); });
+  if (status != MEKIK_OK) quiet_until_ns_ = now() + kQuietNs;
+  end(job, status);
+}
+
+void Tiers::write_redis(Job& job) {
+  end(job, guarded(redis_place_, [&] { redis_->writer->write(job.key, job.from, job.bytes); }));
+}
+
+template <class Call>
+mekik_status Tiers::guarded(Place& place, Call&& call) {
   try {
-    if (job.to != nullptr) disk_->read(job.key, job.to, job.bytes);
-    else disk_->write(job.key, job.from, job.bytes);
+    call();
     return MEKIK_OK;
   } catch (const Error& e) {
-    if (e.code != MEKIK_E_INVALID) said(e.what());
-    const std::lock_guard lock{mutex_};
-    if (job.to == nullptr) quiet_until_ns_ = now() + kQuietNs;
+    if (e.code != MEKIK_E_INVALID && e.code != MEKIK_E_CANCELLED) {
+      place.say(e.what());
+      place.fail();
+    }
     return e.code;
   } catch (const std::exception& e) {
-    said(e.what());
+    place.say(e.what());
+    place.fail();
     return MEKIK_E_INTERNAL;
   }
 }
 
-void Tiers::said(const std::string& text) {
-  const std::lock_guard lock{mutex_};
-  if (said_ns_ != 0 && now() - said_ns_ < kSaidEveryNs) return;
-  said_ns_ = now();
-  write_log(3, "cache", text + "; what it would have held is computed again");
+void Tiers::end(Job& job, mekik_status status) {
+  if (job.kind == Job::Kind::copy) return;
+  if (job.writing) {
+    const std::lock_guard lock{mutex_};
+    if (status != MEKIK_OK && (job.writing->status == MEKIK_OK || status != MEKIK_E_CANCELLED)) job.writing->status = status;
+    if (--job.writing->left > 0) return;
+    status = job.writing->status;
+    if (const auto at = pending_.find(job.key); at != pending_.end() && at->second.ctx == job.ctx) pending_.erase(at);
+  }
+  job.done(job.ctx, status);
+}
+
+// A job that has not begun is over at once; one that has takes no longer than its time limit.
+void Tiers::cancel(void* ctx) {
+  for (Worker* worker : {&disk_reader_, &redis_reader_, &disk_writer_, &redis_writer_})
+    if (auto job = worker->take(ctx)) end(*job, MEKIK_E_CANCELLED);
 }
 
 }  // namespace mekik::prefix_cache

@@ -1,91 +1,87 @@
-// Where values go beyond the backend's memory: the host's memory, then a directory.
+// Where values go beyond the backend's memory: the host's memory, a directory, a Redis server. The nearest that has one gives it.
 #pragma once
 #include <mekik/plugin.h>
 
-#include <condition_variable>
 #include <cstdint>
-#include <cstring>
-#include <deque>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
-#include <thread>
 #include <unordered_map>
-#include <vector>
+
+#include <mekik/plugin.hpp>
 
 #include "disk.hpp"
+#include "memory.hpp"
+#include "redis.hpp"
+#include "worker.hpp"
 
 namespace mekik::prefix_cache {
 
-// The longest unused go when the budget is used up. Thread: any.
-class Memory {
- public:
-  explicit Memory(std::uint64_t budget) : budget_{budget} {}
-  bool has(const mekik_key& key, std::uint64_t& bytes) const;
-  void write(const mekik_key& key, const void* data, std::uint64_t bytes);
-  bool read(const mekik_key& key, void* data, std::uint64_t bytes);
-
- private:
-  struct Value {
-    mekik_key key;
-    std::vector<std::uint8_t> bytes;
-  };
-  struct Hash {
-    std::size_t operator()(const mekik_key& key) const {
-      std::size_t out = 0;
-      std::memcpy(&out, key.sha256, sizeof out);
-      return out;
-    }
-  };
-  struct Same {
-    bool operator()(const mekik_key& a, const mekik_key& b) const { return std::memcmp(&a, &b, sizeof a) == 0; }
-  };
-  const std::uint64_t budget_;
-  mutable std::mutex mutex_;
-  std::list<Value> values_;  // the last used first
-  std::unordered_map<mekik_key, std::list<Value>::iterator, Hash, Same> places_;
-  std::uint64_t used_ = 0;
+struct TierOptions {
+  std::uint64_t memory = 0;  // bytes; 0: none
+  std::string folder;        // empty: none
+  std::uint64_t disk_bytes = 0;
+  std::optional<RedisOptions> redis;
 };
 
-// As mekik_cache_policy says of has, store, fetch and cancel. The directory is read and written by a thread each.
+// As mekik_cache_policy says of has, store, fetch, cancel and ask. The directory and the server are each read and written by a thread of
+// their own; memory is at hand at once, and so is what is on its way to the others. Thread: any.
 class Tiers {
  public:
-  Tiers(std::uint64_t memory, const std::string& folder, std::uint64_t disk_budget);
+  explicit Tiers(const TierOptions& options);
   ~Tiers();
-  bool any() const { return memory_ || disk_; }
-  bool has(const mekik_key& key, std::uint64_t& bytes, std::uint64_t& expected_ns) const;
+  bool any() const { return memory_ || disk_ || redis_; }
+  bool has(const mekik_key& key, std::uint64_t& bytes, std::uint64_t& expected_ns) const;  // without the server
   void store(const mekik_key& key, const void* data, std::uint64_t bytes, mekik_done done, void* ctx);
   void fetch(const mekik_key& key, void* data, std::uint64_t bytes, mekik_done done, void* ctx);
+  void ask(std::span<const mekik_key> keys, bool chain, Strided<mekik_known> out, mekik_done done, void* ctx);
   void cancel(void* ctx);
 
  private:
-  struct Job {
-    mekik_key key;
-    const void* from;
-    void* to;
+  // A tier that may fail: what it says, once a minute, how often it failed, what it takes.
+  struct Place {
+    void say(const std::string& text);
+    void fail() const;
+    void took(std::uint64_t bytes, std::uint64_t ns);
+    std::uint64_t expected_ns(std::uint64_t bytes) const;
+    std::mutex mutex;
+    std::uint64_t said_ns = 0;
+    std::atomic<std::uint64_t> ns_per_mib{0}, least_ns{0};
+    mekik_metric *reads = nullptr, *failures = nullptr;
+  };
+  struct Pending {
+    const void* data;
     std::uint64_t bytes;
-    mekik_done done;
     void* ctx;
   };
-  // A thread that takes one kind of jobs in their order.
-  struct Worker {
-    std::deque<Job> jobs;
-    std::thread thread;
+  struct Remotes {
+    RedisOptions options;
+    std::unique_ptr<Remote> reader, writer;
   };
-  void add(Worker& worker, const Job& job);
-  void work(Worker& worker);
-  mekik_status run(const Job& job);
-  void said(const std::string& text);
+  void count(Place& place, const char* tier) const;
+  bool nearby(const mekik_key& key, void* data, std::uint64_t bytes);
+  void read_disk(Job& job);
+  void read_redis(Job& job);
+  void write_disk(Job& job);
+  void write_redis(Job& job);
+  void answer(Job& job);
+  void look(const Job& job);
+  void keep(const Job& job, bool disk);
+  template <class Call>
+  mekik_status guarded(Place& place, Call&& call);
+  void end(Job& job, mekik_status status);
 
   std::optional<Memory> memory_;
   std::optional<Disk> disk_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  Worker reader_, writer_;
-  std::uint64_t said_ns_ = 0, quiet_until_ns_ = 0;  // under mutex_; after a failure nothing is written for a while
+  std::optional<Remotes> redis_;
+  Place disk_place_, redis_place_;
+  mekik_metric* memory_reads_ = nullptr;
+  std::atomic<std::uint64_t> quiet_until_ns_{0};                      // after a failure the directory is not written for a while
+  mutable std::mutex mutex_;                                          // of the following, and of Writing
+  std::unordered_map<mekik_key, Pending, KeyHash, SameKey> pending_;  // what is being written
+  Worker disk_writer_, redis_writer_, disk_reader_, redis_reader_;    // last: they use the rest
 };
 
 }  // namespace mekik::prefix_cache
