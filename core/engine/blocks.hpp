@@ -89,6 +89,11 @@ class Kept {
     lease_.reset();
   }
   Lease share() const { return lease_.share(); }
+  Lease release() {  // it is no longer only kept
+    mark(-1);
+    return std::move(lease_);
+  }
+  bool alone() const { return lease_ && lease_.pool_->references(lease_.id()) == 1; }
   std::int32_t id() const { return lease_.id(); }
   explicit operator bool() const { return static_cast<bool>(lease_); }
 

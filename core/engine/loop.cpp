@@ -13,14 +13,7 @@ namespace {
 
 constexpr std::uint32_t kManyTokens = 16;         // of a step from which on its time is that of its tokens
 constexpr int kLooks = 64;                        // waiting prompts that are looked up in the cache again, a step
-constexpr std::uint8_t kMaxFetches = 4;           // of a preempted sequence; then the rest is computed
 constexpr std::uint64_t kPollNs = 1'000'000'000;  // how often a wait for the backend comes up for air
-
-bool goes_before(const Sequence& a, const Sequence& b) {  // by priority, then by arrival
-  const auto &x = *a.request, &y = *b.request;
-  if (x.request.priority != y.request.priority) return x.request.priority > y.request.priority;
-  return x.order != y.order ? x.order < y.order : a.index < b.index;
-}
 
 }  // namespace
 
@@ -201,11 +194,7 @@ std::vector<Part> Loop::check_plan(const std::vector<mekik_choice>& plan) {
 // Makes a sequence ready to run up to choice.tokens; nothing when a limit leaves it no token.
 std::optional<Part> Loop::start_part(Sequence& s, const mekik_choice& choice, std::uint32_t tokens_left, std::uint32_t rows_left) {
   const bool waited = s.state == SequenceState::waiting;
-  if (waited && s.swapped && s.fetches < kMaxFetches) {
-    ++s.fetches;
-    tier_.fetch(s, now());
-    if (tier_.fetching(s.id)) return {};  // it runs when that has come
-  }
+  if (waited && comes_back(s)) return {};
   if (waited) match_cache(s);
   const std::uint32_t known = s.computed;
   std::uint32_t tokens = std::min({runtime_.whole ? s.left() : choice.tokens, s.left(), tokens_left});
@@ -284,43 +273,6 @@ Lease Loop::take_block(std::uint32_t group) {
 }
 
 bool Loop::evict(std::uint32_t group) { return prefixes_.evict(group, pools_); }
-
-// Nothing could run. When blocks are what is missing, the last in order gives up its own and starts again later, so that the first
-// in order always gets on; by the checks of submit() it fits the pools alone.
-void Loop::make_room() {
-  if (!short_of_blocks_ || tier_.release()) return;
-  Sequence *last = nullptr, *only = nullptr;
-  std::uint32_t holders = 0;
-  for (auto& s : sequences_) {
-    if (s->state != SequenceState::running) continue;
-    ++holders;
-    only = s.get();
-    if (last == nullptr || goes_before(*last, *s)) last = s.get();
-  }
-  if (holders > 1) return preempt(*last, tier_.swap_bytes(*last, now()) > 0);
-  for (auto& p : pools_)
-    if (p.pending() > 0) return;
-  for (auto& s : sequences_)
-    if (s->active() && (holders == 0 || s.get() == only))
-      return finish(*s, Finish::error, fail(Code::no_memory, "the cache has too few blocks for this request; raise [cache] memory"));
-}
-
-void Loop::preempt(Sequence& s, bool swap) {
-  prefixes_.insert_tail(s, now());  // what nobody needs the room of is found again
-  if (swap) tier_.offer(s, true);
-  s.stopped_at = s.computed;
-  s.swapped = swap;
-  s.fetches = 0;
-  s.drop_state();
-  s.state = SequenceState::waiting;
-  telemetry_.preempted(swap);
-}
-
-void Loop::resumed(Sequence& s, std::uint32_t known) {
-  if (s.stopped_at > known) telemetry_.computed_again(s.stopped_at - known);
-  s.stopped_at = 0;
-  s.swapped = false;
-}
 
 Status Loop::run(const std::vector<Part>& parts) {
   std::size_t rows = 0;

@@ -58,12 +58,16 @@ class Loop {
   bool copy_rows(Sequence& s, const PrefixIndex::Match& next);
   std::uint32_t take_blocks(Sequence& s, std::uint32_t tokens);
   bool evict(std::uint32_t group);
-  void make_room();
   Status run(const std::vector<Part>& parts);
   Status wait_for(std::uint64_t ticket);
   void advance(const std::vector<Part>& parts);
   void keep_state(Sequence& s);
   void publish(bool at_once);
+  // preempt.cpp
+  void make_room();
+  void preempt(Sequence& s, bool swap);
+  bool comes_back(Sequence& s);
+  void resumed(Sequence& s, std::uint32_t known);
   // states.cpp
   Lease take_slot();
   Lease take_block(std::uint32_t group);
@@ -93,8 +97,6 @@ class Loop {
   // admission.cpp
   Status check(const Request& request) const;
   Status check_kind(const Request& request) const;
-  void preempt(Sequence& s, bool swap);
-  void resumed(Sequence& s, std::uint32_t known);
   std::uint64_t now() const { return runtime_.clock->now_ns(); }
   std::uint32_t blocks_for(std::uint32_t tokens) const {
     return (tokens + runtime_.limits.block_tokens - 1) / runtime_.limits.block_tokens;

@@ -216,11 +216,25 @@ PrefixIndex::Match PrefixIndex::match(Sequence& s, const Sequences& running, std
   s.computed = static_cast<std::uint32_t>(n) * block;
   s.keyed_blocks = static_cast<std::uint32_t>(n);
   s.prefix_key = keys[n];
+  if (found.node != nullptr && take_over(s, keys[n], *found.node, found.rows)) return out;
   out.rows = found.rows;
   for (std::size_t g = 0; found.rows > 0 && g < runtime_.groups.size(); ++g)
     out.blocks.push_back(found.node != nullptr ? found.node->blocks[g].share() : found.sequence->blocks[g][n].share());
   if (found.node != nullptr) found.node->last_use_ns = now_ns;
   return out;
+}
+
+// The block in which a preempted sequence had stopped is its own again, if nobody else has come to need it: a copy would take one more than
+// the sequence had, and there may be none.
+bool PrefixIndex::take_over(Sequence& s, const Key& parent, Node& node, std::uint32_t rows) {
+  if (s.stopped_at == 0 || s.computed + rows != s.stopped_at || rows != node.tokens.size() || node.children > 0 || node.states.size() > 1)
+    return false;
+  for (const Kept& block : node.blocks)
+    if (!block.alone()) return false;
+  for (std::size_t g = 0; g < node.blocks.size(); ++g) s.blocks[g].push_back(node.blocks[g].release());
+  s.computed += rows;
+  erase(nodes_.find(key(parent, node.tokens)));
+  return true;
 }
 
 // `keys`: of the blocks that are known, in front the root's.

@@ -114,6 +114,7 @@ class PrefixIndex {
   const Key& chain(Sequence& s, std::size_t n) const;  // prefix_known.cpp
   bool sees(Sequence& s, std::uint32_t n) const;
   std::uint32_t known_tokens(Sequence& s, std::uint32_t n) const;
+  bool take_over(Sequence& s, const Key& parent, Node& node, std::uint32_t rows);
   Miss why(const Sequence& s, std::span<const Key> keys, std::uint32_t known, std::uint32_t seen) const;
   Node* node_of(const Key& root, const Key& parent, std::span<const std::int32_t> all, std::uint64_t now_ns);
   Node* node_of(const Sequence& s, std::uint32_t n, std::uint64_t now_ns);

@@ -146,7 +146,10 @@ class Step {
       const std::uint64_t needs = runs ? 0 : room_.blocks_for(s, s.prompt_left + 1);
       // Who begins must find blocks for the whole prompt and its first token, unless nobody else is there to wait for. Nobody goes past
       // one that does not: it would starve.
-      if (!runs && (begun >= view_.max_seqs || n_ + begun >= out_.size() || (begun > 0 && needs + promised > room_.blocks))) closed = true;
+      // One that gave up its blocks before leaves one for each that runs, so that it need not do so again at the next step.
+      const std::uint64_t spare = s.generated > 0 ? running_.size() : 0;
+      if (!runs && (begun >= view_.max_seqs || n_ + begun >= out_.size() || (begun > 0 && needs + spare + promised > room_.blocks)))
+        closed = true;
       if (!runs && closed) continue;
       const auto before = room_.blocks;
       taken_[i] = room_.take(s, std::min({work(s), piece, prompts}));

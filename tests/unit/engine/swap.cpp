@@ -72,6 +72,26 @@ TEST_CASE("a sequence that is swapped out goes on as if nothing had happened, an
       }
 }
 
+TEST_CASE("however tight the blocks are, nothing is computed twice") {
+  auto requests = long_requests();
+  requests.resize(2);
+  for (std::uint32_t blocks = 12; blocks < 23; ++blocks)
+    for (const auto* scheduler : {"continuous", "priority", "fair"}) {
+      FakeTier tier;
+      Setup setup = setup_over(tier, true);
+      setup.blocks = {blocks};
+      setup.scheduler = scheduler;
+      Bench bench{setup};
+      std::vector<engine::RequestId> ids;
+      for (const auto& request : requests) ids.push_back(*bench.submit(request));
+      bench.run();
+      CAPTURE(blocks, scheduler);
+      for (std::size_t i = 0; i < ids.size(); ++i) check_equal(bench.answer(ids[i]), alone(requests[i], setup)[0]);
+      CHECK(bench.metric("mekik_preempted_tokens_computed_total") == 0);
+      CHECK(bench.loop->stats().blocks_leaked == 0);
+    }
+}
+
 TEST_CASE("without a tier, or with one that loses everything, it is computed again") {
   const auto requests = long_requests();
   for (const auto fault : {FakeTier::Fault::none, FakeTier::Fault::refusing, FakeTier::Fault::garbage, FakeTier::Fault::late,

@@ -133,6 +133,21 @@ TEST_CASE("continuous: who does not fit waits, and nobody passes by") {
   CHECK(plan("continuous", {seq(1, true, 32, 4, 1), seq(2, false, 4, 0, 0)}, 9, 16) == "1:run:16");
 }
 
+TEST_CASE("continuous: who gave up its blocks comes back when there is one more for each that runs") {
+  auto again = seq(2, false, 12, 0, 0);
+  again.generated = 5;
+  CHECK(plan("continuous", {seq(1, true, 0, 8, 2), again}, 5) == "1:run:1");
+  CHECK(plan("continuous", {seq(1, true, 0, 8, 2), again}, 6) == "1:run:1 2:run:12");
+  CHECK(plan("continuous", {again}, 4) == "2:run:12");
+}
+
+TEST_CASE("who gives up its blocks has them stored where that pays") {
+  auto last = seq(3, true, 0, 6, 2);
+  last.swap_bytes = 1;
+  for (const char* name : {"continuous", "fair", "priority", "deadline"})
+    CHECK(plan(name, {seq(1, true, 0, 8, 2), seq(2, true, 0, 8, 2), last}, 0) == "3:swap:0 1:run:1 2:run:1");
+}
+
 TEST_CASE("continuous: when blocks run out the last to come gives up its own") {
   CHECK(plan("continuous", {seq(1, true, 0, 8, 2), seq(2, true, 0, 8, 2), seq(3, true, 0, 6, 2)}, 0) == "3:drop:0 1:run:1 2:run:1");
   CHECK(plan("continuous", {seq(1, true, 0, 8, 2), seq(2, true, 0, 8, 2, 5)}, 0) == "1:drop:0 2:run:1");  // priority
