@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "config/beside.hpp"
 #include "config/core_rows.hpp"
+#include "config/extract.hpp"
 #include "config/layers.hpp"
 #include "config/listen.hpp"
 #include "config/options.hpp"
@@ -38,8 +40,8 @@ struct Slot {
 
 class Loader {
  public:
-  Loader(Value root, Components& components, Diagnostics& diagnostics)
-      : root_{std::move(root)}, components_{components}, diagnostics_{diagnostics} {}
+  Loader(Value root, Components& components, Diagnostics& diagnostics, const Beside* beside)
+      : root_{std::move(root)}, components_{components}, diagnostics_{diagnostics}, beside_{beside} {}
 
   std::optional<Pipeline> run() {
     for (const CoreTable& core : core_tables()) collect(core);
@@ -60,6 +62,7 @@ class Loader {
   void check_top() {
     for (const auto& [key, value] : root_.table) {
       std::vector<std::string> names;
+      if (beside_ != nullptr) names = beside_->names;
       for (const CoreTable& core : core_tables()) names.emplace_back(core.name);
       if (std::find(names.begin(), names.end(), key) != names.end()) continue;
       const std::string home = belongs_in(key);
@@ -209,6 +212,7 @@ class Loader {
   Value root_;
   Components& components_;
   Diagnostics& diagnostics_;
+  const Beside* beside_;  // nullptr: a pipeline alone
   std::vector<Slot> slots_;
 };
 
@@ -221,50 +225,11 @@ void add_settings(const Slot& slot, Pipeline& out) {
   }
 }
 
-ServerUse server_of(const Table& table) {
-  const auto unsigned_of = [&](const char* key) { return static_cast<std::uint64_t>(table.i64(key)); };
-  ServerUse out;
-  out.listen = table.texts("listen");
-  out.api_keys = table.texts("api_keys");
-  if (const std::string_view key = table.text("api_key"); !key.empty()) out.api_keys.emplace(out.api_keys.begin(), key);
-  out.share_prefixes = table.i64("share_prefixes") != 0;
-  out.max_body_bytes = unsigned_of("max_body");
-  out.max_header_bytes = unsigned_of("max_header");
-  out.header_timeout_ns = unsigned_of("header_timeout");
-  out.body_timeout_ns = unsigned_of("body_timeout");
-  out.idle_timeout_ns = unsigned_of("idle_timeout");
-  out.stall_timeout_ns = unsigned_of("stall_timeout");
-  out.drain_timeout_ns = unsigned_of("drain_timeout");
-  out.max_connections = static_cast<std::uint32_t>(unsigned_of("max_connections"));
-  out.max_queue = static_cast<std::uint32_t>(unsigned_of("max_queue"));
-  out.origin = table.origin;
-  return out;
-}
-
-ModelUse model_of(const Table& table) {
-  ModelUse out;
-  out.path = table.text("path");
-  out.loader = table.text("loader");
-  out.page = table.text("page");
-  out.dense = table.text("dense");
-  out.context = static_cast<std::uint32_t>(table.i64("context"));
-  out.name = table.text("name");
-  out.task = table.text("task");
-  if (const std::string_view pooling = table.text("pooling"); pooling != "auto") out.pooling = pooling;
-  out.pages = table.texts("pages");
-  out.score_tokens = table.texts("score_tokens");
-  out.pair_template = table.text("pair_template");
-  out.prepared = table.i64("prepared") != 0;
-  out.prepared_folder = table.text("prepared_folder");
-  out.origin = table.find("path")->origin;
-  return out;
-}
-
 void Loader::check_model() {
   const Table::Option* path = option("model", "path");
   const Table::Option* loader = option("model", "loader");
   std::error_code error;
-  if (path != nullptr && !path->items.empty() && !fs::exists(path->items[0].text, error))
+  if (beside_ == nullptr && path != nullptr && !path->items.empty() && !fs::exists(path->items[0].text, error))
     diagnostics_.error(path->origin, "'path': there is no file or folder " + path->items[0].text);
   if (loader == nullptr || loader->items.empty()) return;
   Use use;
@@ -357,7 +322,25 @@ Pipeline Loader::extract() {
   return out;
 }
 
-std::optional<Pipeline> finish(Value root, const std::vector<Override>& overrides, Components& components, Diagnostics& diagnostics) {
+// Takes the other tables out of the tree.
+void set_aside(Value& root, Beside& beside) {
+  beside.read = true;
+  for (const std::string& name : beside.names) {
+    const auto at = std::find_if(root.table.begin(), root.table.end(), [&](const auto& entry) { return entry.first == name; });
+    if (at == root.table.end()) continue;
+    at->second.key_origin = at->second.key_origin.source ? at->second.key_origin : at->second.origin;
+    beside.tables[name] = std::move(at->second);
+    root.table.erase(at);
+  }
+  Value* model = root.find("model");
+  beside.model = model != nullptr && model->kind == Kind::table && model->find("path") != nullptr;
+  if (beside.model || (model != nullptr && model->kind != Kind::table)) return;
+  if (model == nullptr) model = &root.table.emplace_back("model", Value{}).second;
+  model->table.emplace_back("path", text_value("none"));
+}
+
+std::optional<Pipeline> finish(Value root, const std::vector<Override>& overrides, Components& components, Diagnostics& diagnostics,
+                               Beside* beside = nullptr) {
   // The default chain is in the tree before the overrides, so that --set sampler.0.key=value can reach into it.
   if (root.find("sampler") == nullptr) {
     Value standard, chain;
@@ -374,7 +357,8 @@ std::optional<Pipeline> finish(Value root, const std::vector<Override>& override
   const Source* before = extends();
   for (const Override& override : overrides) apply_override(override, root, diagnostics);
   if (extends() != before) diagnostics.error({}, "--set cannot change pipeline.extends", "write a file that extends the other");
-  return Loader{std::move(root), components, diagnostics}.run();
+  if (beside != nullptr) set_aside(root, *beside);
+  return Loader{std::move(root), components, diagnostics, beside}.run();
 }
 
 }  // namespace
@@ -384,6 +368,13 @@ std::optional<Pipeline> load_pipeline(const std::string& path, const std::vector
   Value root;
   if (!read_layers(path, root, diagnostics)) return std::nullopt;
   return finish(std::move(root), overrides, components, diagnostics);
+}
+
+std::optional<Pipeline> load_beside(const std::string& path, const std::vector<Override>& overrides, Components& components,
+                                    Diagnostics& diagnostics, Beside& beside) {
+  Value root;
+  if (!read_layers(path, root, diagnostics)) return std::nullopt;
+  return finish(std::move(root), overrides, components, diagnostics, &beside);
 }
 
 std::optional<Pipeline> default_pipeline(const std::string& model_path, const std::vector<Override>& overrides, Components& components,

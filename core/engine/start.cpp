@@ -1,4 +1,6 @@
 // A model and its pipeline become a running engine.
+#include "engine/start.hpp"
+
 #include <thread>
 
 #include "base/log.hpp"
@@ -29,6 +31,21 @@ void fill_runtime(const Model& model, Runtime& r) {
   r.token_types = program::reads_input(model.program(), "token_types");
 }
 
+}  // namespace
+
+Status add_components(const config::Pipeline& pipeline, plugin::Registry& registry, Runtime& r) {
+  MEKIK_TRY(links, sampler_links(registry, pipeline));
+  r.samplers = std::move(links);
+  auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
+  if (!scheduler) return scheduler.status();
+  r.scheduler = std::move(*scheduler);
+  r.scheduler_name = pipeline.scheduler.name;
+  auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
+  if (!cache) return cache.status();
+  r.cache = std::move(*cache);
+  return {};
+}
+
 Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::Metrics& metrics, const Engine::Options& options) {
   const auto& pipeline = model.pipeline();
   Runtime r;
@@ -40,15 +57,7 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   r.max_queue = options.max_queue;
   r.watchdog_ns = options.watchdog_ns;
   if (r.exec == nullptr) return internal_error("the model is not loaded");
-  MEKIK_TRY(links, sampler_links(registry, pipeline));
-  r.samplers = std::move(links);
-  auto scheduler = make_instance<mekik_scheduler, mekik_sched>(registry, pipeline.scheduler);
-  if (!scheduler) return scheduler.status();
-  r.scheduler = std::move(*scheduler);
-  r.scheduler_name = pipeline.scheduler.name;
-  auto cache = make_instance<mekik_cache_policy, mekik_cache>(registry, pipeline.cache);
-  if (!cache) return cache.status();
-  r.cache = std::move(*cache);
+  MEKIK_CHECK_OK(add_components(pipeline, registry, r));
   if (pipeline.draft) {
     auto drafter = make_drafter(registry, *pipeline.draft, vocab_view(r.tokenizer, r.vocab));
     if (!drafter) return drafter.status();
@@ -69,6 +78,8 @@ Result<Runtime> make_runtime(Model& model, plugin::Registry& registry, metrics::
   }
   return r;
 }
+
+namespace {
 
 class Threaded final : public Engine {
  public:

@@ -143,6 +143,7 @@ COMMANDS = {
     "mekik plugins": plain,
     "mekik describe backend/cpu": plain,
     "mekik schema": plain,
+    "mekik simulate configs/scenarios/agents.toml": plain,
     "mekik convert FOLDER --to gguf --type q8_0 -o OUT.gguf": convert,
     "mekik tokenize --pieces": shown_only(["mekik", "tokenize", "--help"]),
     "mekik run": shown_only(["mekik", "run", "--help"]),

@@ -49,7 +49,8 @@ class Deadline {
     return s.deadline_ns > 0 ? std::min(at, s.deadline_ns) : at;
   }
   bool hopeless(const mekik_seq_view& s) const { return s.generated == 0 && costs_.token_ns() * work(s) > static_cast<double>(target(s)); }
-  // Prompts are computed one after another in the time that decoding leaves of each step.
+  // Prompts are computed one after another in the time that decoding leaves of each step. What is near its target counts as late, since
+  // more may decode by then; and while all places are taken nobody knows when the first of those that wait begins.
   void refuse_late(const mekik_step_view& view, Seqs seqs, Step& step) const {
     if (costs_.token_ns() == 0) return;
     double speed = 1;  // the part of the time that prompts get
@@ -57,6 +58,7 @@ class Deadline {
       const double tokens = std::min<double>(costs_.prompt_tokens(tpot_), view.max_tokens) * costs_.token_ns();
       speed = tokens / (tokens + costs_.decode_ns());
     }
+    const bool full = step.running().size() >= view.max_seqs;
     double ahead = 0;
     for (const auto i : step.running()) ahead += costs_.token_ns() * work(seqs[i]);
     const std::vector<std::uint32_t> waiting = step.waiting();
@@ -65,11 +67,13 @@ class Deadline {
       const double own = costs_.token_ns() * work(s);
       const double ready = static_cast<double>(view.now_ns) + (ahead + own) / speed;
       const double late = ready - static_cast<double>(due(s));
-      if (late > 0 && ahead > 0 && s.generated == 0 && !hopeless(s)) step.refuse(i, static_cast<std::uint64_t>(late) + kLeastRetryNs);
+      const bool refused = late > -kMargin * static_cast<double>(target(s)) && (ahead > 0 || full) && s.generated == 0 && !hopeless(s);
+      if (refused) step.refuse(i, static_cast<std::uint64_t>(std::max(late, 0.0)) + kLeastRetryNs);
       else ahead += own;
     }
   }
 
+  static constexpr double kMargin = 0.1;  // of a target
   static constexpr std::uint64_t kLeastRetryNs = 100'000'000;
   std::uint64_t ttft_;
   double tpot_;

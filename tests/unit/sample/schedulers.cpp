@@ -255,6 +255,9 @@ TEST_CASE("deadline: the earliest goes first, and who would be late for others i
                                           at(seq(3, false, 100, 0, 0), 1002)};
   CHECK(scheduler.plan(queue, {1000, 64, 4, 1002 * kMs}) == "2:refuse:0 1:run:64");
   CHECK((scheduler.retry_ns >= 150 * kMs && scheduler.retry_ns <= 250 * kMs));
+  // With all places taken nobody knows when it would begin.
+  CHECK(scheduler.plan({seq(4, true, 0, 5, 2), at(seq(1, false, 100, 0, 0), 1000)}, {1000, 64, 1, 1100 * kMs}) == "4:run:1");
+  CHECK(scheduler.plan({seq(4, true, 0, 5, 2), at(seq(1, false, 100, 0, 0), 1000)}, {1000, 64, 1, 1450 * kMs}) == "1:refuse:0 4:run:1");
   // One that is late even alone is not refused for that; those in time go before it.
   CHECK(scheduler.plan({at(seq(1, false, 5000, 0, 0), 1000), at(seq(2, false, 50, 0, 0), 1001)}, {10000, 64, 4, 1002 * kMs}) ==
         "2:run:50 1:run:14");
