@@ -96,7 +96,7 @@ Result<std::vector<Sample>> measure(const Scenario& scenario, plugin::Registry& 
         s.shape = recorder.shape;
         s.step_ns = static_cast<double>(recorder.took_ns);
         s.host_ns = static_cast<double>(now_ns() - turn - recorder.took_ns);
-        if (round > 0) out.push_back(s);  // the first time round memory is touched
+        if (number > 1) out.push_back(s);  // the first request finds all memory cold
       }
     }
   }
