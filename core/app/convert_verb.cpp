@@ -34,6 +34,7 @@ int run_convert(const Arguments& arguments) {
   if (request.out == "-") throw misused("--output -: a model is not written to standard output; name a file, or for safetensors a folder");
   if (gguf && arguments.has("max-shard-mib")) throw misused("--max-shard-mib is for --to safetensors; a GGUF file is written whole");
   if (const auto size = whole_number(arguments, "max-shard-mib", 1, std::uint64_t{1} << 30)) request.shard_bytes = *size << 20;
+  request.page = session.page_of_file();
   request.stopped = [] { return stopped != 0; };
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stopped = 1; });
   const auto file = session.open_file(arguments, arguments.operands[0]);
@@ -59,9 +60,10 @@ const Verb kConvert{"convert",
                     "A model in another format: a folder of safetensors as GGUF, or back.",
                     "mekik convert Qwen3-0.6B --to gguf --type q8_0 -o qwen3.gguf",
                     [](po::options_description& o) {
-                      o.add_options()                                                                                                   //
-                          ("to", po::value<std::string>()->required(), "gguf or safetensors")                                           //
-                          ("type", po::value<std::string>(), "of the matrices: f32, f16, bf16, q8_0, q4_0, ...; default: as they are")  //
+                      o.add_options()                                                          //
+                          ("to", po::value<std::string>()->required(), "gguf or safetensors")  //
+                          ("type", po::value<std::string>(),
+                           "of the matrices: f32, f16, bf16, q8_0, q4_0, ...; default: as they are, blocks as f32")                     //
                           ("output,o", po::value<std::string>()->required(), "a file, or for safetensors a folder; must not be there")  //
                           ("max-shard-mib", po::value<std::string>(), "of one safetensors file; default 4768, which is 5 GB")           //
                           ("json", po::bool_switch(), "what was written, as JSON");

@@ -1,5 +1,6 @@
 // check, model, logits: what a pipeline and a model file are, and what the model computes.
 #include <cstdio>
+#include <map>
 
 #include "app/numbers.hpp"
 #include "app/session.hpp"
@@ -7,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "config/listen.hpp"
 #include "engine/evaluate.hpp"
 
 namespace mekik::app {
@@ -31,6 +33,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 int run_check(const Arguments& arguments) {
   Session session;
   ExitCode worst = kSuccess;
+  std::map<std::string, std::string> listens;  // who was first on an address
   for (const std::string& operand : arguments.operands) {
     try {
       const auto pipeline = session.pipeline(arguments, operand);
@@ -44,6 +47,11 @@ int run_check(const Arguments& arguments) {
       std::printf("  tokenizer: %s\n", model->tokenizer() ? model->tokenizer()->kind().c_str() : model->tokenizer_status().text.c_str());
       std::fputs(model->plan().render().c_str(), stdout);
       for (const std::string& note : model->notes()) std::printf("  note: %s\n", note.c_str());
+      for (const std::string& address : pipeline->server.listen) {
+        const auto [other, first] = listens.emplace(address, operand);
+        if (!first && !config::is_any_port(address))
+          std::printf("  note: %s listens on %s, too, so one command cannot serve both\n", other->second.c_str(), address.c_str());
+      }
     } catch (const Failure& failure) {
       std::fflush(stdout);
       std::fprintf(stderr, "%s%s", failure.text.c_str(), failure.text.ends_with('\n') ? "" : "\n");
@@ -109,9 +117,10 @@ json::object needs_json(const Needs& needs) {
 }
 
 // What a model is for is what it says: logits, an embedding or a score.
-program::BuildOptions any_output() {
+program::BuildOptions any_output(const Session& session) {
   program::BuildOptions options;
   options.outputs.clear();
+  options.page = session.page_of_file();
   return options;
 }
 
@@ -124,7 +133,7 @@ json::object model_json(Session& session, const Arguments& arguments, const weig
                    {"types", std::move(types)}, {"config", meta.config}};
   if (!file.quantization().scheme.empty())
     out["quantization"] = json::object{{"method", file.quantization().method}, {"scheme", file.quantization().scheme}};
-  const auto built = session.pages_of_file().build(meta, any_output());
+  const auto built = session.pages_of_file().build(meta, any_output(session));
   if (built)
     out["program"] = json::object{{"page", built->page},
                                   {"layers", built->layers},
@@ -201,7 +210,7 @@ int run_model(const Arguments& arguments) {
     return kSuccess;
   }
   // What it needs: the page it matches, and whether all of it fits that page.
-  auto built = session.pages_of_file().build(file->meta(), any_output());
+  auto built = session.pages_of_file().build(file->meta(), any_output(session));
   const std::string& path = file->meta().path;
   if (!built) throw failed(built.status().text.starts_with(path) ? built.status() : built.status().in(path));
   const program::Program program = program::fold(std::move(*built));

@@ -82,6 +82,10 @@ json::array kv_forms_json(const mekik_component& component) {
   return out;
 }
 
+std::string in_brackets(const config::CoreTable& table) {
+  return table.list ? "[[" + std::string{table.name} + "]]" : "[" + std::string{table.name} + "]";
+}
+
 json::array options_json(const mekik_option* rows, std::uint32_t n, std::uint32_t size) {
   json::array out;
   for (std::uint32_t i = 0; i < n; ++i) out.push_back(option_json(option_at(rows, i, size)));
@@ -124,8 +128,8 @@ int run_describe(const Arguments& arguments) {
   json::array found;
   for (const auto& c : session.registry().installed(&problems)) {
     names.emplace_back(c.raw->name);
-    if (name != c.raw->name || (!kind.empty() && kind != short_kind(c.raw->kind))) continue;
     const config::CoreTable* table = table_of(short_kind(c.raw->kind));
+    if (name != c.raw->name || (!kind.empty() && kind != short_kind(c.raw->kind) && (table == nullptr || kind != table->name))) continue;
     found.push_back(json::object{{"kind", short_kind(c.raw->kind)},
                                  {"name", c.raw->name},
                                  {"options", options_json(c.raw->options, c.raw->n_options, c.raw->option_size)}});
@@ -138,13 +142,22 @@ int run_describe(const Arguments& arguments) {
     print_options(c.raw->options, c.raw->n_options, c.raw->option_size, "    ");
     print_kv_forms(*c.raw);
     if (table == nullptr) continue;
-    const std::string brackets = table->list ? "[[" + std::string{table->name} + "]]" : "[" + std::string{table->name} + "]";
-    std::printf("  besides, as every %s of %s in a pipeline:\n", table->kind, brackets.c_str());
+    std::printf("  besides, as every %s of %s in a pipeline:\n", table->kind, in_brackets(*table).c_str());
     print_options(table->rows.first, table->rows.count, table->rows.size, "    ");
+  }
+  for (const config::CoreTable& table : config::core_tables()) {
+    names.emplace_back(table.name);
+    if (wanted != table.name) continue;
+    found.push_back(
+        json::object{{"table", table.name}, {"core_options", options_json(table.rows.first, table.rows.count, table.rows.size)}});
+    if (arguments.flag("json")) continue;
+    std::printf("%s of a pipeline\n  options:\n", in_brackets(table).c_str());
+    print_options(table.rows.first, table.rows.count, table.rows.size, "    ");
+    if (table.kind != nullptr) std::printf("  and those of the %s that it uses\n", table.kind);
   }
   if (found.empty()) {
     const auto near = closest(name, names);
-    throw misused("no component " + mekik::quoted(wanted) + " is installed" + (near ? "; did you mean \"" + *near + "\"?" : "") +
+    throw misused("no component or table " + mekik::quoted(wanted) + " is there" + (near ? "; did you mean \"" + *near + "\"?" : "") +
                   " (mekik plugins lists them)");
   }
   if (arguments.flag("json")) std::puts(json::serialize(found).c_str());
@@ -166,9 +179,15 @@ void declare_json(po::options_description& o) { o.add_options()("json", po::bool
 }  // namespace
 
 const Verb kPlugins{"plugins", "", "What is installed.", "mekik plugins", declare_json, 0, 0, false, run_plugins};
-const Verb kDescribe{
-    "describe", "NAME",      "A component's options: type, range, default, meaning.", "mekik describe backend/cpu", declare_json, 1, 1,
-    false,      run_describe};
+const Verb kDescribe{"describe",
+                     "NAME",
+                     "The options of a component, or of a table of a pipeline: type, range, default, meaning.",
+                     "mekik describe backend/cpu",
+                     declare_json,
+                     1,
+                     1,
+                     false,
+                     run_describe};
 const Verb kSchema{"schema",
                    "",
                    "The JSON Schema of pipeline files, for editors.",

@@ -106,7 +106,7 @@ std::unique_ptr<weights::ModelFile> Session::open_file(const Arguments& argument
     if (!loaded) throw Failure{kSuccess, {}};
     path = loaded->model.path;
     loader = loaded->model.loader;
-    file_pages_ = loaded->model.pages;
+    file_use_ = loaded->model;
   }
   return need(weights::ModelFile::open(registry_, path, loader));
 }

@@ -39,13 +39,14 @@ class Session {
   std::unique_ptr<engine::Engine> start(engine::Model& model);
   // An open file of the model that an operand (a pipeline or a model) names, for the verbs that need no backend.
   std::unique_ptr<weights::ModelFile> open_file(const Arguments& arguments, const std::string& operand);
-  const program::Pages& pages_of_file() { return pages(file_pages_); }  // for the file that was opened last
+  const program::Pages& pages_of_file() { return pages(file_use_.pages); }  // for the file that was opened last
+  const std::string& page_of_file() const { return file_use_.page; }        // that its pipeline names; empty: none
 
  private:
   metrics::Metrics metrics_;
   plugin::Registry registry_;
   std::map<std::vector<std::string>, std::unique_ptr<program::Pages>> pages_;
-  std::vector<std::string> file_pages_;
+  config::ModelUse file_use_;
   std::optional<text::AnswerFormats> formats_;
 };
 

@@ -55,6 +55,7 @@ class Conversion {
   };
   Result<const Encoder*> encoder(const Type& type);
   const Type& own_type(const Transcript::Tensor& tensor) const;
+  bool in_blocks(const Transcript::Tensor& tensor) const;
   Result<GgufKeys> keys();
   Status write_values(Values& values, const Chosen& chosen, OutFile& out);
   Status write_shard(Values& values, const std::vector<Chosen>& chosen, const fs::path& path);
@@ -93,6 +94,14 @@ const Type& Conversion::own_type(const Transcript::Tensor& tensor) const {
   return type_of(num == 0 ? static_cast<std::uint32_t>(MEKIK_F32) : num);
 }
 
+bool Conversion::in_blocks(const Transcript::Tensor& tensor) const {
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [&](const Transcript::Part& part) {
+    const program::WeightRecipe& recipe = transcript_.program.weights[part.weight];
+    const std::uint32_t source = !recipe.rows.empty() ? recipe.rows[0].source : recipe.parts[0].source;
+    return !file_.meta().tensors[source].scheme.empty();
+  });
+}
+
 Status Conversion::choose_types() {
   const Type* wanted = nullptr;
   if (!request_.type.empty()) {
@@ -101,6 +110,8 @@ Status Conversion::choose_types() {
       return invalid("--type " + request_.type + " is not one that " + request_.to + " is written in: " + type_names(gguf_));
   }
   std::map<const Type*, std::uint64_t> bytes;
+  std::map<std::uint64_t, std::vector<std::string>> too_short;  // by the length of their rows
+  std::uint64_t decoded = 0;
   for (const Transcript::Tensor& tensor : transcript_.tensors) {
     const std::uint64_t columns = static_cast<std::uint64_t>(tensor.shape.back());
     const bool f32 = gguf_ && (tensor.small || always_f32(tensor.name));
@@ -109,15 +120,22 @@ Status Conversion::choose_types() {
     const Encoder* use = chosen;
     if (!use->fits(columns)) {
       MEKIK_TRY(f16, encoder(type_of(MEKIK_F16)));
-      report.notes.push_back("tensor " + mekik::quoted(tensor.name) + " has rows of " + std::to_string(columns) + " values, which " +
-                             type->name + " cannot hold; it is written as f16");
+      too_short[columns].push_back(mekik::quoted(tensor.name));
       use = f16;
     }
+    decoded += !f32 && wanted == nullptr && in_blocks(tensor) ? 1 : 0;
     const std::uint64_t size = product(tensor.shape) / columns * use->row_bytes(columns);
     chosen_.push_back({&tensor, use, size});
     bytes[&use->type()] += size;
     report.bytes += size;
   }
+  for (const auto& [columns, names] : too_short)
+    report.notes.push_back((names.size() == 1 ? "tensor " + names[0] + " has"
+                                              : std::to_string(names.size()) + " tensors (the first is " + names[0] + ") have") +
+                           " rows of " + std::to_string(columns) + " values, which " + wanted->name + " cannot hold; written as f16");
+  if (decoded > 0)
+    report.notes.push_back(std::to_string(decoded) + " tensors are stored in blocks, which " + request_.to +
+                           " would not take as they are; written as f32, or give --type");
   report.tensors = chosen_.size();
   main_ = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
   return {};
@@ -288,7 +306,7 @@ Result<Report> convert(plugin::Registry& registry, const program::Pages& pages, 
     MEKIK_CHECK_OK(source->decode(0, source->n_rows(), values.data()));
     return values;
   };
-  MEKIK_TRY(transcript, pages.transcribe(file.meta(), format, read));
+  MEKIK_TRY(transcript, pages.transcribe(file.meta(), format, read, request.page));
   const std::vector<std::string> notes = transcript.notes;
   Conversion conversion{registry, file, request, std::move(transcript)};
   conversion.report.notes = notes;

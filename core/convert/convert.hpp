@@ -17,6 +17,7 @@ struct Request {
   std::string to;                                            // "gguf" or "safetensors"
   std::string type;                                          // of matrices: "f32", "f16", "bf16", "q8_0", ...; empty: as they are
   std::filesystem::path out;                                 // a file, or a folder; must not be there yet
+  std::string page;                                          // by name; empty: the one that matches
   std::function<bool()> stopped;                             // asked between pieces of a tensor
   std::uint64_t shard_bytes = std::uint64_t{5'000'000'000};  // of one safetensors file
 };

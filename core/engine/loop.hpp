@@ -110,6 +110,10 @@ class Loop {
   std::uint32_t state_blocks_ = 1;  // of a prompt from one kept state to the next
   std::uint32_t longest_ = 0;       // tokens that a sequence may have: the context, or what the pools hold
 
+  mutable std::mutex mutex_;  // of what is marked [any]; before the tier, whose calls wake the loop until the last of them is over
+  std::condition_variable wake_, done_;
+  bool woken_ = false;
+
   // [engine] only
   std::vector<Pool> pools_;  // per group; before everything that holds leases
   Pool slots_;
@@ -127,11 +131,9 @@ class Loop {
   std::uint64_t next_sequence_ = 1, steps_ = 0;
 
   // [any]
-  mutable std::mutex mutex_;  // of the following
-  std::condition_variable wake_, done_;
   std::vector<std::pair<std::unique_ptr<ActiveRequest>, std::vector<std::unique_ptr<Sequence>>>> inbox_;
   std::vector<RequestId> cancels_;
-  bool cancel_all_ = false, woken_ = false;
+  bool cancel_all_ = false;
   std::uint32_t queued_ = 0, open_ = 0;  // requests before their first step; requests without all finishes
   RequestId next_request_ = 1;
   EngineStats stats_;

@@ -316,9 +316,12 @@ Result<std::unique_ptr<Model>> Model::open(const config::Pipeline& pipeline, plu
   MEKIK_TRY(draft, open_draft(pipeline, *model, registry, pages, m.notes));
   m.draft = std::move(draft);
   if (m.draft) m.plan.draft_bytes = m.draft->plan().total();
-  if (pipeline.model.context == 0 && m.plan.context < m.program.context)
-    m.notes.push_back("the model was made for " + std::to_string(m.program.context) + " tokens, but the cache holds " +
-                      std::to_string(m.plan.context) + ": longer requests are refused; raise cache.memory for more");
+  if (pipeline.model.context == 0 && m.plan.context < m.program.context) {
+    const bool step = program::needs_whole_sequences(m.program) && m.plan.context == m.limits.max_tokens;
+    m.notes.push_back("the model was made for " + std::to_string(m.program.context) + " tokens, but " +
+                      (step ? "a step has at most " : "the cache holds ") + std::to_string(m.plan.context) +
+                      ": longer requests are refused; raise " + (step ? "scheduler.max_batch_tokens" : "cache.memory") + " for more");
+  }
   return model;
 }
 

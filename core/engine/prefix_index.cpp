@@ -313,8 +313,9 @@ void PrefixIndex::insert_tail(Sequence& s, std::uint64_t now_ns) {
 // go where there is no node.
 void PrefixIndex::keep(Sequence& s, Node* node, std::uint64_t now_ns) {
   const std::uint32_t block = runtime_.limits.block_tokens, begin = s.keyed_blocks * block;
-  // Also a block of a windowed group that the node had lost and that was computed again.
-  for (std::size_t g = 0; node != nullptr && g < node->blocks.size(); ++g)
+  // Also a block of a windowed group that the node had lost and that was computed again; not where the node has more tokens than it.
+  const bool whole = node != nullptr && s.computed - begin >= node->tokens.size();
+  for (std::size_t g = 0; whole && g < node->blocks.size(); ++g)
     if (const Lease& own = s.blocks[g][s.keyed_blocks]; !node->blocks[g] && own) node->blocks[g] = Kept{own.share()};
   std::size_t n = 0;
   for (; n < s.checkpoints.size() && s.checkpoints[n].tokens <= std::min(begin + block, s.computed); ++n)

@@ -28,6 +28,15 @@ void symbols_of(const std::vector<Item>& items, std::set<std::string>& out) {
   }
 }
 
+// Each target of the lines, also of those under conditions.
+void for_each_target(const std::vector<Item>& items, const std::function<void(const Line&, const Target&)>& f) {
+  for (const Item& item : items) {
+    for (std::size_t i = 0; item.line && i < item.line->targets.size(); ++i) f(*item.line, item.line->targets[i]);
+    for_each_target(item.then, f);
+    for_each_target(item.otherwise, f);
+  }
+}
+
 }  // namespace
 
 // Runs something that may find a mistake; each place complains once, not once a layer.
@@ -177,7 +186,30 @@ void Emitter::run_program() {
   ending_ = true;
   run_items(main.end, locals);
   ending_ = false;
+  refuse_idle_lines();
   if (diagnostics_.ok()) take_outputs(locals);
+}
+
+// A name that no line reads and that is no output is most likely a misspelled one.
+void Emitter::refuse_idle_lines() {
+  const ProgramSpec& main = page_.main;
+  std::set<std::string> read;
+  std::vector<std::string> outputs(std::begin(kOutputs), std::end(kOutputs));
+  outputs.insert(outputs.end(), main.outputs.begin(), main.outputs.end());
+  for (const auto* items : {&main.begin, &main.layer, &main.end}) symbols_of(*items, read);
+  for (const auto* items : {&main.begin, &main.layer, &main.end})
+    for_each_target(*items, [&](const Line& line, const Target& target) {
+      if (read.count(target.name) != 0 || std::find(outputs.begin(), outputs.end(), target.name) != outputs.end()) return;
+      Expr node;
+      node.at = target.at;
+      std::vector<std::string> names = outputs;
+      names.insert(names.end(), read.begin(), read.end());
+      const auto near = closest(target.name, names);
+      guard([&] {
+        wrong(line.value.at(node), "no line uses " + mekik::quoted(target.name) + ", and it is no output",
+              near ? "did you mean \"" + *near + "\"?" : "");
+      });
+    });
 }
 
 // The output that a task means, of those that the page gives this model.

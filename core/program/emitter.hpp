@@ -50,6 +50,7 @@ class Emitter : public ModelReader {
   void assign(const Line& line, const Target& target, Datum value, std::size_t first_new, std::map<std::string, Datum>& locals);
   Task task_for(const std::map<std::string, Datum>& locals);
   std::string output_for(Task task, const std::vector<std::string>& offered);
+  void refuse_idle_lines();
   void take_outputs(std::map<std::string, Datum>& locals);
   void check_unused();
   void mark_other_programs();

@@ -190,7 +190,9 @@ Datum ModelReader::name(const Expression& e, const Expr& node, const Scope& scop
   for (const auto& [symbol, row] : page_.hparams) names.push_back(symbol);
   const auto near = closest(node.text, names);
   const bool of_layer = node.text == "l";
-  wrong(e.at(node), of_layer ? std::string{"there is no layer here"} : "unknown symbol " + mekik::quoted(node.text),
+  wrong(e.at(node),
+        of_layer ? std::string{"there is no layer here; by_layer(..) gives a list of a value for each, taken in lines as NAME[l]"}
+                 : "unknown symbol " + mekik::quoted(node.text),
         near && !of_layer ? "did you mean \"" + *near + "\"?" : "");
 }
 

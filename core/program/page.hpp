@@ -40,8 +40,9 @@ class Pages {
   // tensor headers, unused tensors reported. Touches no weights. Failures: all of them rendered with file, line and column.
   Result<Program> build(const ModelMeta& model, const BuildOptions& options) const;
   // The same model in `format` ("gguf", "hf"), by the page turned around. What cannot be said there is an error that names it; that both
-  // are one model is checked by building the program of the result, too.
-  Result<Transcript> transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read) const;
+  // are one model is checked by building the program of the result, too. `page`: as in BuildOptions.
+  Result<Transcript> transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read,
+                                const std::string& page = {}) const;
 
  private:
   struct Impl;

@@ -41,8 +41,9 @@ class ValueReader {
     for (const auto& [key, value] : table.table) {
       if (std::any_of(known.begin(), known.end(), [&, k = std::string_view{key}](const char* name) { return k == name; })) continue;
       const auto near = closest(key, std::vector<std::string>(known.begin(), known.end()));
-      diagnostics_.error(value.key_origin, "unknown key " + mekik::quoted(key) + " in " + std::string{what},
-                         near ? "did you mean \"" + *near + "\"?" : std::string{});
+      diagnostics_.error(
+          value.key_origin, "unknown key " + mekik::quoted(key) + " in " + std::string{what},
+          near ? "did you mean \"" + *near + "\"?" : "it takes " + join(std::vector<std::string>(known.begin(), known.end()), ", "));
     }
   }
   static NameText name(const Value& value) {

@@ -273,14 +273,16 @@ Result<Program> Pages::build(const ModelMeta& model, const BuildOptions& options
   return rendered(diagnostics).ok() ? internal_error("the program could not be built") : std::move(rendered(diagnostics)).in(model.path);
 }
 
-Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read_vector) const {
+Result<Transcript> Pages::transcribe(const ModelMeta& model, const std::string& format, const ReadVector& read_vector,
+                                     const std::string& page) const {
   const std::size_t target = format_index(format);
   if (target == kNoFormat) return unsupported("models are written as gguf or hf, not as " + mekik::quoted(format));
   config::Diagnostics diagnostics;
   try {
     BuildOptions options;
     options.outputs.clear();  // the one that the model is for
-    MEKIK_TRY(spec, impl_->find(model, options));
+    options.page = page;
+    MEKIK_TRY(spec, impl_->find_or_named(model, options));
     Transcriber transcriber{*spec, model, options, diagnostics, target, read_vector};
     transcriber.fold();
     if (std::optional<Program> program = transcriber.build()) {

@@ -34,7 +34,9 @@ Status Window::apply(const program::AxisStep& step) {
   const std::vector<std::int64_t>& numbers = step.numbers;
   if (step.what == What::view) {
     if (product(numbers) != elements()) return internal_error("a view changes the number of values");
-    if (strides != row_major(sizes)) return internal_error("a view of values that were moved before is not possible; put view first");
+    if (strides != row_major(sizes))
+      return unsupported(
+          "a view of values whose order was changed before is not possible: in a join, leave `order` out of its parts and take by `axis`");
     sizes = numbers;
     strides = row_major(sizes);
     return {};

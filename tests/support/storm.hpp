@@ -25,6 +25,26 @@ inline std::vector<engine::Request> few_requests() {
   return out;
 }
 
+// Prompts that have beginnings in common, so that caches and drafters have something to find; tenants that may not share them.
+inline std::vector<engine::Request> requests_with_common_beginnings() {
+  std::vector<engine::Request> out;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    auto prompt = prompt_of(8 + i % 5 * 12, 40 + i % 5);
+    const auto own = prompt_of(1 + i % 7 * 5, 700 + i);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    auto request = request_of(prompt, 1 + static_cast<std::uint32_t>(i * 7 % 40),
+                              i % 3 != 0 ? R"({"temperature":0})" : R"({"temperature":0.9,"top_k":20,"repetition_penalty":1.2})");
+    request.seed = i;
+    request.n = i % 11 == 1 ? 3 : 1;
+    request.logprobs = i % 6 == 2 ? 2 : -1;
+    request.priority = static_cast<std::int32_t>(i % 3);
+    request.tenant = i % 4;
+    request.salt = i % 4 == 3 ? 3 : 0;
+    out.push_back(std::move(request));
+  }
+  return out;
+}
+
 // Requests with their answers alone. Only setups that change an answer (windows, slots) need their own.
 class Expected {
  public:

@@ -118,7 +118,7 @@ const Served* find_model(const std::vector<Served>& models, program::Task task, 
                        (generates ? "text: /v1/chat/completions and /v1/completions"
                         : embeds  ? "embeddings: /v1/embeddings"
                                   : "scores: /v1/rerank") +
-                       "; model.task in its pipeline says for what",
+                       "; task = \"generate\", \"embed\" or \"score\" in [model] of its pipeline says for what",
                    "model",
                    "wrong_task",
                    {}};

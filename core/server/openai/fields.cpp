@@ -30,7 +30,7 @@ constexpr FieldRow kRows[] = {
     {"ignore_eos", kBoth, Policy::honoured, "", ""},
     {"skip_special_tokens", kBoth, Policy::honoured, "", ""},
     {"priority", kBoth | kVectors, Policy::honoured, "", ""},
-    {"cache_salt", kBoth, Policy::honoured, "", ""},
+    {"cache_salt", kBoth | kVectors, Policy::honoured, "", ""},
     {"tools", kTemplated, Policy::honoured, "", ""},
     {"tool_choice", kTemplated, Policy::honoured, "", ""},
     {"parallel_tool_calls", kTemplated, Policy::honoured, "", ""},
@@ -91,6 +91,12 @@ std::vector<std::string> known_fields(unsigned kind) {
 
 ApiError unknown_field(std::string_view name, const std::vector<std::string>& known) {
   std::string message = "unknown field " + mekik::quoted(name);
+  if (std::find(known.begin(), known.end(), name) != known.end())
+    return {400,
+            std::string{name} + ": has no effect beside the other fields of this request; leave it out",
+            std::string{name},
+            "unused_field",
+            {}};
   if (const auto near = closest(name, known)) message += "; did you mean " + *near + "?";
   else message += "; neither the server nor a sampler of this pipeline takes it";
   return {400, message, std::string{name.substr(0, 80)}, "unknown_field", {}};

@@ -17,26 +17,6 @@ constexpr bool kSanitized = true;  // memory that was freed is kept from being u
 constexpr bool kSanitized = false;
 #endif
 
-// Prompts that have beginnings in common, so that caches and drafters have something to find; tenants that may not share them.
-std::vector<engine::Request> many_requests() {
-  std::vector<engine::Request> out;
-  for (std::uint64_t i = 0; i < 60; ++i) {
-    auto prompt = prompt_of(8 + i % 5 * 12, 40 + i % 5);
-    const auto own = prompt_of(1 + i % 7 * 5, 700 + i);
-    prompt.insert(prompt.end(), own.begin(), own.end());
-    auto request = request_of(prompt, 1 + static_cast<std::uint32_t>(i * 7 % 40),
-                              i % 3 != 0 ? R"({"temperature":0})" : R"({"temperature":0.9,"top_k":20,"repetition_penalty":1.2})");
-    request.seed = i;
-    request.n = i % 11 == 1 ? 3 : 1;
-    request.logprobs = i % 6 == 2 ? 2 : -1;
-    request.priority = static_cast<std::int32_t>(i % 3);
-    request.tenant = i % 4;
-    request.salt = i % 4 == 3 ? 3 : 0;
-    out.push_back(std::move(request));
-  }
-  return out;
-}
-
 std::uint64_t resident_bytes() {
   std::uint64_t pages = 0, resident = 0;
   std::ifstream{"/proc/self/statm"} >> pages >> resident;
@@ -129,7 +109,7 @@ TEST_CASE("ten thousand requests with everything at once") {
   double preemptions = 0, hits = 0, fetched = 0, drafted = 0;
   std::uint64_t after_first = 0;
   for (const Setup& kind : {plain, windows, states}) {
-    const Expected expected{kind, many_requests()};
+    const Expected expected{kind, requests_with_common_beginnings()};
     for (const auto* scheduler : {"continuous", "static", "priority", "fair", "deadline"}) {
       CAPTURE(kind.slots, kind.blocks.size(), scheduler);
       const TemporaryDirectory directory;
