@@ -95,7 +95,7 @@ struct OneSequence {
     batch.state_out = state_out.data();
     const std::uint64_t block_bytes = 3 * state_size * num_size(num) + 8;
     pool.resize(static_cast<std::size_t>(blocks) * block_bytes, std::byte{0xFF});
-    state = {pool.data(), block_bytes, 8, num, 0, state_size, 1};
+    state = {pool.data(), block_bytes, 8, {num, nullptr}, 0, state_size, 1};
   }
   Step step() {
     tables = table.data();
