@@ -18,6 +18,8 @@ namespace mekik::config {
 
 namespace {
 
+constexpr std::size_t kMostKeyBytes = 4096;
+
 namespace fs = std::filesystem;
 
 Value text_value(std::string text) {
@@ -272,6 +274,7 @@ void Loader::check_server() {
       if (!std::all_of(item.text.begin(), item.text.end(), visible))
         say(" may hold visible ASCII characters only", "others cannot be sent in a header");
       else if (item.text.empty()) say(" must not have an empty key", "everybody has that");
+      else if (item.text.size() > kMostKeyBytes) say(" has a key of more than 4096 characters", "it cannot be sent in a header");
       else if (!keys.insert(item.text).second) say(" has a key twice", "each is a tenant of its own");
     }
   if (const Table::Option* share = option("server", "share_prefixes");

@@ -40,7 +40,7 @@ Loop::Loop(Runtime runtime)
     if (!pools_.empty()) blocks = std::min(blocks, pools_[0].size());
     state_blocks_ = std::max(1u, blocks / std::max(kept, 1u));
   }
-  longest_ = std::min(runtime_.context, capacity_tokens());
+  longest_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(runtime_.context, longest_sequence(runtime_.groups, runtime_.limits)));
   publish(true);
 }
 
@@ -49,17 +49,6 @@ Loop::~Loop() {
   for (auto& s : sequences_) finish(*s, Finish::cancelled);
   sweep();
   tier_.flush(kFlushNs);
-}
-
-// Tokens that one sequence could store alone. A windowed group needs the window, the block being filled and a border.
-std::uint32_t Loop::capacity_tokens() const {
-  std::uint64_t most = std::uint64_t{runtime_.limits.max_blocks} * runtime_.limits.block_tokens;
-  for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
-    const std::uint64_t blocks = runtime_.limits.n_blocks[g], window = runtime_.groups[g].window;
-    if (window > 0 && blocks >= (window + runtime_.limits.block_tokens - 1) / runtime_.limits.block_tokens + 1) continue;
-    most = std::min(most, blocks * runtime_.limits.block_tokens);
-  }
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, UINT32_MAX));
 }
 
 // Whether the model can give what the request wants.

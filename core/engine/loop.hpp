@@ -101,7 +101,6 @@ class Loop {
   std::uint32_t blocks_for(std::uint32_t tokens) const {
     return (tokens + runtime_.limits.block_tokens - 1) / runtime_.limits.block_tokens;
   }
-  std::uint32_t capacity_tokens() const;
 
   Runtime runtime_;
   Telemetry telemetry_;

@@ -31,6 +31,24 @@ std::uint32_t most_blocks(const program::StateGroup& group, std::uint32_t contex
   return std::min(all, blocks_for(group.window + step, pipeline.block_tokens) + 1);
 }
 
+// Where not even one sequence of full length fits, as long a one as does; a group with a window needs that and what it moves over.
+void share_for_one(std::uint64_t bytes, const program::Program& program, std::uint32_t context, const config::Pipeline& pipeline,
+                   const mekik_plan& plan, mekik_limits& limits) {
+  const auto blocks = [&](std::size_t g, std::uint32_t tokens) {
+    const std::uint32_t all = blocks_for(tokens, pipeline.block_tokens);
+    const std::uint64_t window = program.groups[g].window;
+    return window == 0 ? all : std::min(all, window_blocks(window, pipeline.block_tokens));
+  };
+  std::uint32_t fits = 0, too_long = context + 1;
+  while (too_long - fits > 1) {
+    const std::uint32_t tokens = fits + (too_long - fits) / 2;
+    std::uint64_t needs = 0;
+    for (std::size_t g = 0; g < program.groups.size(); ++g) needs += std::uint64_t{blocks(g, tokens)} * plan.block_bytes[g];
+    (needs <= bytes ? fits : too_long) = tokens;
+  }
+  for (std::size_t g = 0; g < program.groups.size(); ++g) limits.n_blocks[g] = blocks(g, fits);
+}
+
 // The most sequences of full length, counted in 1/256, whose blocks fit `bytes`; each group gets blocks in that proportion.
 void share_blocks(std::uint64_t bytes, const program::Program& program, std::uint32_t context, const config::Pipeline& pipeline,
                   const mekik_plan& plan, mekik_limits& limits) {
@@ -39,6 +57,7 @@ void share_blocks(std::uint64_t bytes, const program::Program& program, std::uin
     one_sequence += std::uint64_t{most_blocks(program.groups[g], context, limits.max_tokens, pipeline)} * plan.block_bytes[g];
   const double sequences =
       std::min(static_cast<double>(pipeline.max_sequences), static_cast<double>(bytes) / static_cast<double>(one_sequence));
+  if (sequences < 1) return share_for_one(bytes, program, context, pipeline, plan, limits);
   for (std::size_t g = 0; g < program.groups.size(); ++g)
     limits.n_blocks[g] = static_cast<std::uint32_t>(sequences * most_blocks(program.groups[g], context, limits.max_tokens, pipeline));
 }
@@ -69,6 +88,18 @@ std::uint32_t draft_rows(const config::Pipeline& pipeline) { return std::min(2 *
 std::uint32_t draft_slots(const config::Pipeline& pipeline) { return pipeline.max_drafts > 0 ? std::min(pipeline.max_sequences, 4u) : 0; }
 
 }  // namespace
+
+std::uint32_t window_blocks(std::uint64_t window, std::uint32_t block_tokens) { return blocks_for(window, block_tokens) + 1; }
+
+std::uint64_t longest_sequence(const std::vector<program::StateGroup>& groups, const mekik_limits& limits) {
+  std::uint64_t most = std::uint64_t{limits.max_blocks} * limits.block_tokens;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::uint64_t blocks = limits.n_blocks[g], window = groups[g].window;
+    if (window > 0 && blocks >= window_blocks(window, limits.block_tokens)) continue;
+    most = std::min(most, blocks * limits.block_tokens);
+  }
+  return most;
+}
 
 std::uint64_t machine_memory() {
   std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -147,7 +178,7 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
     plan.pool_tokens = std::uint64_t{limits.n_blocks[g]} * pipeline.block_tokens;
   }
   // A sequence can be no longer than the pool.
-  plan.context = program.groups.empty() ? context : static_cast<std::uint32_t>(std::min<std::uint64_t>(context, plan.pool_tokens));
+  plan.context = static_cast<std::uint32_t>(std::min<std::uint64_t>(context, longest_sequence(program.groups, limits)));
   if (program::needs_whole_sequences(program)) plan.context = std::min(plan.context, limits.max_tokens);
   return {};
 }

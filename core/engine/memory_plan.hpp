@@ -39,6 +39,10 @@ struct MemoryPlan {
 };
 
 // The bytes of memory that this process may use: the machine's, or less where a control group says so.
+// Blocks that a sequence needs in a group with a window: the window, the block being filled and a border.
+std::uint32_t window_blocks(std::uint64_t window, std::uint32_t block_tokens);
+// Tokens that one sequence could store alone.
+std::uint64_t longest_sequence(const std::vector<program::StateGroup>& groups, const mekik_limits& limits);
 std::uint64_t machine_memory();
 
 // Fills `limits` and `plan` for a program on an opened device. `vocab_bytes`: what the tokenizer's tables take, about. `keeps`: whether the

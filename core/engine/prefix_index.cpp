@@ -19,6 +19,11 @@ void add_tokens(std::vector<std::uint8_t>& bytes, std::span<const std::int32_t> 
     for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint32_t>(t) >> shift));
 }
 
+// The first position that the token behind `length` others sees.
+std::uint64_t first_seen(std::uint64_t window, std::uint64_t length) {
+  return window == 0 || length + 1 <= window ? 0 : length + 1 - window;
+}
+
 std::uint32_t same_tokens(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   return static_cast<std::uint32_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -115,9 +120,7 @@ template <class Has>
 bool PrefixIndex::usable(std::span<Node* const> path, std::uint64_t length, Has&& has) const {
   const std::uint64_t block = runtime_.limits.block_tokens;
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
-    const std::uint64_t window = runtime_.groups[g].window;
-    const std::uint64_t from = window == 0 || length + 1 <= window ? 0 : length + 1 - window;
-    for (std::uint64_t b = from / block; b * block < length; ++b)
+    for (std::uint64_t b = first_seen(runtime_.groups[g].window, length) / block; b * block < length; ++b)
       if (!(b < path.size() ? static_cast<bool>(path[b]->blocks[g]) : has(g))) return false;
   }
   return true;
@@ -209,8 +212,11 @@ PrefixIndex::Match PrefixIndex::match(Sequence& s, const Sequences& running, std
     ++n;
   }
   s.blocks.resize(runtime_.groups.size());
+  const std::uint64_t length = n * std::uint64_t{block} + found.rows;
   for (std::size_t b = 0; b < n; ++b) {
-    for (std::size_t g = 0; g < runtime_.groups.size(); ++g) s.blocks[g].push_back(path[b]->blocks[g].share());
+    // Blocks behind a window are left to who needs the room.
+    for (std::size_t g = 0; g < runtime_.groups.size(); ++g)
+      s.blocks[g].push_back(b < first_seen(runtime_.groups[g].window, length) / block ? Lease{} : path[b]->blocks[g].share());
     touch(keys[b + 1], path[b]->last_use_ns, path[b]->uses, now_ns);
   }
   s.computed = static_cast<std::uint32_t>(n) * block;

@@ -109,8 +109,10 @@ void Telemetry::stalled() const { record(stalls_, 1); }
 
 void Telemetry::finished(const Sequence& sequence, const Event& event, std::uint64_t now_ns) {
   const auto& request = *sequence.request;
-  record(finished_[static_cast<int>(event.finish)], 1);
-  if (request.open_answers == 0) record(request_time_, seconds(event.timings.total));
+  if (event.error.code != Code::busy) {  // who was refused is counted as that
+    record(finished_[static_cast<int>(event.finish)], 1);
+    if (request.open_answers == 0) record(request_time_, seconds(event.timings.total));
+  }
   const auto tpot = metrics::tpot_seconds(event.timings.decode, event.usage.completion_tokens);
   if (tpot) record(tpot_, *tpot);
 

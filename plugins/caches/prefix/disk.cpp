@@ -59,10 +59,9 @@ bool all(std::uint64_t bytes, Call&& call) {
 
 Disk::Disk(fs::path folder, std::uint64_t budget) : folder_{std::move(folder)}, budget_{budget} {
   std::error_code error;
-  if (!fs::exists(folder_, error)) {
-    fs::create_directories(folder_, error);
-    if (error) throw Error{MEKIK_E_INVALID, folder_.string() + ": cannot be made: " + error.message()};
-    fs::permissions(folder_, fs::perms::owner_all, error);
+  if (!fs::exists(folder_, error)) {  // it is made when there is something to put there
+    check_above();
+    return;
   }
   struct stat found {};
   if (::stat(folder_.c_str(), &found) != 0) throw Error{MEKIK_E_INVALID, folder_.string() + ": " + std::strerror(errno)};
@@ -73,6 +72,39 @@ Disk::Disk(fs::path folder, std::uint64_t budget) : folder_{std::move(folder)}, 
   read_only_ = ::access(folder_.c_str(), W_OK | X_OK) != 0;
   if (read_only_) write_log(3, "cache", folder_.string() + " may only be read: what is there is used, and nothing new is kept");
 }
+
+// Whether the folder could be made.
+void Disk::check_above() const {
+  std::error_code error;
+  fs::path above = fs::absolute(folder_, error).lexically_normal();
+  while (!fs::exists(above, error) && above.has_relative_path()) above = above.parent_path();
+  if (!fs::is_directory(above, error))
+    throw Error{MEKIK_E_INVALID, folder_.string() + ": cannot be made: " + above.string() + " is no directory"};
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    throw Error{MEKIK_E_INVALID, folder_.string() + ": cannot be made: " + above.string() + ": " + std::strerror(errno)};
+}
+
+void Disk::make_folder() const {
+  std::error_code error;
+  if (!fs::create_directories(folder_, error) && error) throw Error{MEKIK_E_IO, folder_.string() + ": cannot be made: " + error.message()};
+  fs::permissions(folder_, fs::perms::owner_all, error);
+}
+
+namespace {
+
+// Whether a file of the folder is one of ours, or the beginning of one: "ab/ab..(64 digits).value", and behind that ".PID-N.partial".
+// Whatever else lies there is not touched.
+enum class Ours { no, value, partial };
+Ours ours(const fs::path& path) {
+  const std::string name = path.filename().string(), folder = path.parent_path().filename().string();
+  const std::size_t digits = name.find_first_not_of("0123456789abcdef");
+  if (digits != 64 || folder != name.substr(0, 2)) return Ours::no;
+  const std::string_view rest = std::string_view{name}.substr(digits);
+  if (rest == kEnd) return Ours::value;
+  return rest.starts_with(kEnd) && rest.ends_with(kPartial) ? Ours::partial : Ours::no;
+}
+
+}  // namespace
 
 fs::path Disk::path_of(const mekik_key& key) const {
   static constexpr char digits[] = "0123456789abcdef";
@@ -121,7 +153,11 @@ void Disk::write(const mekik_key& key, const void* data, std::uint64_t bytes) {
 }
 
 void Disk::write_new(const fs::path& path, const mekik_key& key, const void* data, std::uint64_t bytes) {
-  if (::mkdir(path.parent_path().c_str(), 0700) != 0 && errno != EEXIST) failed(path.parent_path(), "cannot be made");
+  const auto make = [&] { return ::mkdir(path.parent_path().c_str(), 0700) == 0 || errno == EEXIST; };
+  if (bool made = make(); !made) {
+    if (errno == ENOENT) make_folder(), made = make();
+    if (!made) failed(path.parent_path(), "cannot be made");
+  }
   const std::string partial = path.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(counter_++) + kPartial;
   const Descriptor file{::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (file.get() < 0) failed(partial, "cannot be written");
@@ -151,14 +187,15 @@ void Disk::make_room(std::uint64_t bytes) {
   std::error_code error;
   for (fs::recursive_directory_iterator at{folder_, error}, end; !error && at != end; at.increment(error)) {
     const fs::path& path = at->path();
+    if (at.depth() == 1) at.disable_recursion_pending();
+    const Ours kind = at.depth() == 1 ? ours(path) : Ours::no;
     struct stat found {};
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
-    if (path.extension() == kPartial) {
+    if (kind == Ours::no || ::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    if (kind == Ours::partial) {
       const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
       if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
       continue;
     }
-    if (path.extension() != kEnd) continue;
     files.push_back({path, static_cast<std::uint64_t>(found.st_size), found.st_mtim});
     used_ += files.back().size;
   }

@@ -23,6 +23,8 @@ class Disk {
 
  private:
   std::filesystem::path path_of(const mekik_key& key) const;
+  void check_above() const;
+  void make_folder() const;
   void make_room(std::uint64_t bytes);
   void write_new(const std::filesystem::path& path, const mekik_key& key, const void* data, std::uint64_t bytes);
 

@@ -1,4 +1,5 @@
 // The cache that keeps what was computed until its memory is needed, so that a prompt which begins as an earlier one did starts there.
+#include <unistd.h>
 #include <mekik/plugin.hpp>
 
 #include <algorithm>
@@ -23,8 +24,10 @@ class Prefix {
       mekik::opt::choice("victims", "lru", "lru|cost",
                          "What goes when memory is needed: the longest unused, or what takes least time to compute again for its bytes and "
                          "its last use."),
-      mekik::opt::size("host_memory", "0", 0, 1e15,
-                       "Memory of the host for what the backend's memory has no room for; of use where that is another. 0: none."),
+      mekik::opt::size(
+          "host_memory", "0", 0, 1e15,
+          "Memory of the host for what the backend's memory has no room for, beside what the memory plan says; of use where that is "
+          "another, and for sequences that are preempted. 0: none."),
       mekik::opt::path("disk", nullptr, "A directory where prompts and answers are kept beyond a restart, also for other processes."),
       mekik::opt::size("disk_size", nullptr, 1 << 20, 1e15, "Bytes that the directory may take, by default 8GiB; the longest unused goes."),
       mekik::opt::text("redis", nullptr,
@@ -39,8 +42,7 @@ class Prefix {
   };
   explicit Prefix(mekik::Config config)
       : by_cost_{config.text("victims") == "cost"},
-        tiers_{{static_cast<std::uint64_t>(config.i64("host_memory")), std::string{config.text("disk")}, disk_budget(config),
-                redis(config)}} {}
+        tiers_{{host_memory(config), std::string{config.text("disk")}, disk_budget(config), redis(config)}} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -84,6 +86,14 @@ class Prefix {
   void cancel(void* ctx) { tiers_.cancel(ctx); }
 
  private:
+  static std::uint64_t host_memory(const mekik::Config& config) {
+    const auto given = static_cast<std::uint64_t>(config.i64("host_memory"));
+    const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    if (given >= machine)
+      config.reject("host_memory", "the machine has " + std::to_string(machine >> 20) + "MiB in all; take less, or use disk");
+    return given;
+  }
+
   static std::uint64_t disk_budget(const mekik::Config& config) {
     const auto given = static_cast<std::uint64_t>(config.i64("disk_size"));
     if (given != 0 && config.text("disk").empty()) config.reject("disk_size", "there is no directory to which it applies; give disk, too");

@@ -100,7 +100,7 @@ TEST_CASE("errors: each") {
       {page("matches = { gguf = [\"tiny\"] }", "matches = { gguf = [\"tinny\"] }"), fit,
        "no page matches 'tiny'; pages are TOML: docs/architecture-pages.md (the closest is for 'tinny')"},
       {page("x = embedding(tokens, embed)", "x = embedding(n, embed)"), fit, "small.toml:22:25: error: unknown symbol \"n\""},
-      {page("logits = linear", "logit = linear"), fit, "page small has no output \"logits\"; it has none"},
+      {page("logits = linear", "logit = linear"), fit, "no line uses \"logit\", and it is no output"},
   };
   for (const Case& one : cases) {
     const std::string text = complaint(one.page, one.model);

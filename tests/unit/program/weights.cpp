@@ -101,7 +101,7 @@ embed = { gguf = "embed", shape = [5, )page" +
 )page" + row + R"page(
 [program]
 begin = ["x = embedding(tokens, embed)"]
-layer = ["y = x"]
+layer = ["x = x"]
 end = ["logits = linear(take_rows(x), w)"]
 )page";
   const std::string model = R"({"format": "gguf", "config": {"general.architecture": "tiny"}, "tensors": [["embed", "f32", [5, )" +

@@ -99,7 +99,9 @@ TEST_CASE_METHOD(Stored, "steps that do not fit are refused") {
   CHECK(refused({{What::take, {0, INT64_MAX, 4}}}));
   CHECK(refused({{What::order, {0, 0}}}));
   CHECK(refused({{What::order, {1}}}));
-  CHECK(refused({{What::order, {1, 0}}, {What::view, {24}}}));
+  program::WeightRecipe moved = recipe(1, 4, 6);
+  moved.parts = {{0, {{What::order, {1, 0}}, {What::view, {24}}}}};
+  CHECK(open(moved).code == Code::unsupported);
   CHECK(refused({{What::take, {0, 0, 2}}}));
   CHECK(refused({}, 2));
   CHECK(refused({}, -1));
