@@ -214,8 +214,10 @@ def B148_B150():
             assert "library" in dict(labels) if name == "mekik_plugin_memory_bytes" else dict(labels)["model_name"] == NAME, (name, labels)
             if name not in ("mekik_kv_blocks", "mekik_kv_blocks_free", "mekik_plugin_memory_bytes"):
                 assert value == 0, (name, labels, value)
-        for name in ("mekik_generation_tokens_total", "mekik_prompt_tokens_total", "mekik_num_preemptions_total", "mekik_steps_total"):
+        for name in ("mekik_generation_tokens_total", "mekik_prompt_tokens_total", "mekik_steps_total"):
             assert (name, (("model_name", NAME),)) in values, name
+        for kind in ("swap", "recompute"):
+            assert fresh.metric("mekik_num_preemptions_total", kind=kind) == 0
         for reason in ("stop", "length", "cancelled", "error"):
             assert fresh.metric("mekik_requests_finished_total", reason=reason) == 0
         for name, kind in kinds.items():
