@@ -61,7 +61,10 @@ const Definition kAcceptedTokens{
 const Definition kRequestsFinished{
     "mekik_requests_finished_total", MEKIK_SAMPLE_COUNTER, "Answers that ended, by reason (stop, length, cancelled, error).", {}};
 const Definition kRequestsRefused{
-    "mekik_requests_refused_total", MEKIK_SAMPLE_COUNTER, "Requests that were not accepted, by reason (busy, invalid).", {}};
+    "mekik_requests_refused_total",
+    MEKIK_SAMPLE_COUNTER,
+    "Requests that the engine did not accept, by reason (busy, invalid); what the server refuses by itself is not among them.",
+    {}};
 const Definition kTtft{"mekik_time_to_first_token_seconds", MEKIK_SAMPLE_HISTOGRAM, "From a request's arrival to its first token.",
                        kTtftBounds};
 const Definition kTpot{"mekik_request_time_per_output_token_seconds", MEKIK_SAMPLE_HISTOGRAM,
