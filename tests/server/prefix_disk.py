@@ -131,6 +131,33 @@ def budget():
         assert 4 << 20 < sum(map(os.path.getsize, values(folder))) <= 20 << 20
 
 
+def budget_of_processes():
+    """They keep to it together, but for what each writes between two looks."""
+    with Folder() as folder:
+        keys = f'disk = "{folder}"\ndisk_size = "20MiB"'
+        with Mekik(cache="prefix", cache_keys=keys) as one, Mekik(cache="prefix", cache_keys=keys) as two:
+            for of in (one, two):
+                ask(of, TOKENS[:40])  # each has looked at an empty directory
+            for a in range(0, 300, 50):
+                ask(one, TOKENS[a:a + 300])
+                ask(two, TOKENS[a + 25:a + 325])
+        assert sum(map(os.path.getsize, values(folder))) <= 24 << 20
+
+
+def theirs_stays():
+    """Files of others in the directory."""
+    with Folder() as folder:
+        theirs = [os.path.join(folder, *name) for name in (("film.partial",), ("price.value",), ("ab", "price.value"), ("in", "ab", "x.partial"))]
+        for path in theirs:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(bytes(2 << 20))
+        with Mekik(cache="prefix", cache_keys=f'disk = "{folder}"\ndisk_size = "3MiB"') as one:
+            for a in range(0, 200, 50):
+                ask(one, TOKENS[a:a + 300])
+        assert all(os.path.getsize(path) == 2 << 20 for path in theirs)
+
+
 def two_processes():
     prompts = [TOKENS[a:a + 200] for a in range(0, 500, 100)]
     expected = [ask(plain, prompt)[0] for prompt in prompts]
@@ -235,5 +262,5 @@ def they_end():
     assert plain.stop() == 0
 
 
-main([after_an_end, after_a_kill, killed_while_it_writes, damaged_values, budget, two_processes, directories_that_cannot_be_used,
+main([after_an_end, after_a_kill, killed_while_it_writes, damaged_values, budget, budget_of_processes, theirs_stays, two_processes, directories_that_cannot_be_used,
       a_full_disk, recurrent_states, forms_of_keys_and_values, they_end])

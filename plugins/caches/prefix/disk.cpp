@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kEnd = ".value";
 constexpr const char* kPartial = ".partial";
 constexpr std::uint64_t kStep = std::uint64_t{16} << 20;  // most bytes of one call
+constexpr std::uint64_t kLooks = 16;                      // at the directory, while so much is written as may be kept
 constexpr double kKeep = 0.9;                             // of the budget stays when room is made
 
 using Head = ValueHead;
@@ -147,9 +148,11 @@ void Disk::write(const mekik_key& key, const void* data, std::uint64_t bytes) {
     return;
   }
   if (size > budget_) return;
-  if (!looked_ || used_ + size > budget_) make_room(size);
+  // Other processes write there, too, so what they did is looked at long before this one alone could have used up the budget.
+  if (!looked_ || used_ + size > budget_ || written_ > budget_ / kLooks) make_room(size);
   write_new(path, key, data, bytes);
   used_ += size;
+  written_ += size;
 }
 
 void Disk::write_new(const fs::path& path, const mekik_key& key, const void* data, std::uint64_t bytes) {
@@ -200,6 +203,7 @@ void Disk::make_room(std::uint64_t bytes) {
     used_ += files.back().size;
   }
   looked_ = true;
+  written_ = 0;
   if (used_ + bytes <= budget_) return;
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
     return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;

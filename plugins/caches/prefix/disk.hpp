@@ -30,7 +30,7 @@ class Disk {
 
   const std::filesystem::path folder_;
   const std::uint64_t budget_;
-  std::uint64_t used_ = 0, counter_ = 0;  // used: as of the last look, and what was written since
+  std::uint64_t used_ = 0, written_ = 0, counter_ = 0;  // used: as of the last look, and what was written since
   bool looked_ = false, read_only_ = false;
 };
 
