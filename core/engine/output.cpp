@@ -282,7 +282,7 @@ void Loop::sweep() {
     if (s->state == SequenceState::done) speculation_.ended(*s);
   std::erase_if(sequences_, [](const auto& s) { return s->state == SequenceState::done; });
   if (sequences_.size() == before) return;
-  prefixes_.settle();
+  prefixes_.settle(now());
   const auto over = std::stable_partition(requests_.begin(), requests_.end(), [](const auto& r) { return r->open_answers > 0; });
   const std::lock_guard lock{mutex_};
   for (auto at = over; at != requests_.end(); ++at) {

@@ -68,8 +68,8 @@ class PrefixIndex {
   void insert(Sequence& s, std::uint64_t now_ns);
   // The sequence gives up what it holds: keeps its last block, too, which is not full, and its state.
   void insert_tail(Sequence& s, std::uint64_t now_ns);
-  // After sequences let go of blocks: what the cache does not want to keep without need goes.
-  void settle();
+  // After sequences let go of blocks: what the cache does not want to keep without need goes, at once or within a second of the next end.
+  void settle(std::uint64_t now_ns);
   // Gives up what nobody else holds until at least one block of `group` is let go of. False: there is none.
   bool evict(std::uint32_t group, const std::vector<Pool>& pools);
   // The same for a state.
@@ -136,7 +136,8 @@ class PrefixIndex {
   bool on_;
   Key root_{};  // SHA-256 of layout id, numeric id and extra key
   Nodes nodes_;
-  std::uint64_t epoch_ = 1;
+  std::uint64_t epoch_ = 1, settled_ns_ = 0;
+  bool picky_ = true;  // the cache did not want something last time
   std::function<void(const Key&, Node&)> leaving_;
   std::multimap<Key, Key> children_;  // by parent: a node, or a root
   std::uint64_t token_ns_ = 0;

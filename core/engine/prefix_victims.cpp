@@ -10,6 +10,9 @@ namespace {
 constexpr std::size_t kRemembered = 65536;  // keys of what was given up, to tell why a prompt was not known
 constexpr std::uint64_t kShare = 128;       // this part of a pool is freed at once: choosing takes a look at all nodes
 
+constexpr std::size_t kFew = 256;                   // nodes that are looked at whenever a sequence ends, and
+constexpr std::uint64_t kSettleNs = 1'000'000'000;  // more so often, by a cache that wanted all of them last time
+
 }  // namespace
 
 mekik_node PrefixIndex::view(const Key& key, const Node& node, std::uint64_t bytes) const {
@@ -129,8 +132,11 @@ void PrefixIndex::remember(const Key& key) {
   evicted_order_.pop_front();
 }
 
-void PrefixIndex::settle() {
-  while (on_ && !nodes_.empty() && drop(0, nullptr) + drop_states(0, nullptr) > 0) {}
+void PrefixIndex::settle(std::uint64_t now_ns) {
+  if (!on_ || (nodes_.size() > kFew && !picky_ && now_ns - settled_ns_ < kSettleNs)) return;
+  picky_ = false;
+  settled_ns_ = now_ns;
+  while (!nodes_.empty() && drop(0, nullptr) + drop_states(0, nullptr) > 0) picky_ = true;
 }
 
 // Of a windowed group a node can do without its block: only who goes on right behind it needs that.
