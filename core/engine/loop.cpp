@@ -323,9 +323,7 @@ void Loop::keep_state(Sequence& s) {
   if (runtime_.slots) keep_slots(s);
   prefixes_.insert(s, now());
   for (std::size_t g = 0; g < pools_.size(); ++g) {
-    const auto window = runtime_.groups[g].window;
-    if (window == 0 || s.computed + 1 <= window) continue;
-    const auto behind = (s.computed + 1 - window) / block;  // the next token sees positions computed + 1 - window and up
+    const std::uint64_t behind = first_seen(runtime_.groups[g].window, s.computed) / block;
     for (std::size_t b = 0; b < std::min<std::size_t>(behind, s.blocks[g].size()); ++b) s.blocks[g][b].reset();
   }
 }

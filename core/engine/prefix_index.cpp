@@ -19,11 +19,6 @@ void add_tokens(std::vector<std::uint8_t>& bytes, std::span<const std::int32_t> 
     for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint32_t>(t) >> shift));
 }
 
-// The first position that the token behind `length` others sees.
-std::uint64_t first_seen(std::uint64_t window, std::uint64_t length) {
-  return window == 0 || length + 1 <= window ? 0 : length + 1 - window;
-}
-
 std::uint32_t same_tokens(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   return static_cast<std::uint32_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }

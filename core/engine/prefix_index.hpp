@@ -17,6 +17,11 @@
 
 namespace mekik::engine {
 
+// The first position that the token behind `length` others sees through a window; 0: there is none. Any thread.
+constexpr std::uint64_t first_seen(std::uint64_t window, std::uint64_t length) {
+  return window == 0 || length + 1 <= window ? 0 : length + 1 - window;
+}
+
 // Full blocks are immutable, so that any sequence with the same tokens before and in a block may share it. A node is one block of every
 // group (in a windowed group possibly none: it was behind the window when the node was made). The last block of a sequence that ended is
 // a node, too: it is not full, so its rows are copied and not shared, and it has no children. Recurrent states are kept at some tokens of

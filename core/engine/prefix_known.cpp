@@ -26,7 +26,7 @@ bool PrefixIndex::sees(Sequence& s, std::uint32_t n) const {
   for (std::size_t g = 0; g < runtime_.groups.size(); ++g) {
     const std::uint64_t window = runtime_.groups[g].window;
     if (window == 0) continue;
-    for (std::uint64_t b = length + 1 <= window ? 0 : (length + 1 - window) / block; b < n; ++b)
+    for (std::uint64_t b = first_seen(window, length) / block; b < n; ++b)
       if (const auto at = nodes_.find(chain(s, b + 1)); at == nodes_.end() || !at->second.blocks[g]) return false;
   }
   return true;
