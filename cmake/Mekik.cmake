@@ -59,6 +59,7 @@ function(mekik_plugin kind name)
     install(TARGETS ${target} LIBRARY DESTINATION lib/mekik)
     set_property(GLOBAL APPEND PROPERTY MEKIK_PLUGIN_LIST ${target})
   endif()
+  target_compile_definitions(${target} PRIVATE MEKIK_VENDOR="mekik" MEKIK_LICENSE="Apache-2.0")
   target_link_libraries(${target} PRIVATE mekik_sdk ${ARG_LINK})
 endfunction()
 

@@ -34,7 +34,7 @@ Backend::Backend(const std::string& name, const std::vector<std::string>& settin
   host_.configure(*component_);
   for (const std::string& s : settings) {
     const std::size_t at = s.find('=');
-    host_.set(s.substr(0, at), s.substr(at + 1));
+    host_.options().set(s.substr(0, at), s.substr(at + 1));
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "../common/text.hpp"
+#include <mekik/text.hpp>
 
 namespace mekik_gguf {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "../common/file.hpp"
+#include <mekik/file.hpp>
 
 namespace mekik_gguf {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "../common/text.hpp"
+#include <mekik/text.hpp>
 
 namespace mekik_safetensors {
 

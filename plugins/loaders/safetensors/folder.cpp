@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "../common/file.hpp"
-#include "../common/text.hpp"
+#include <mekik/file.hpp>
+#include <mekik/text.hpp>
 
 namespace mekik_safetensors {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <mekik/plugin.hpp>
 
-#include "../common/text.hpp"
+#include <mekik/text.hpp>
 #include "header_json.hpp"
 
 namespace mekik_safetensors {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../common/file.hpp"
+#include <mekik/file.hpp>
 #include "dtypes.hpp"
 
 namespace mekik_safetensors {

@@ -5,7 +5,7 @@
 #include <mekik/plugin.hpp>
 #include <unordered_set>
 
-#include "../common/text.hpp"
+#include <mekik/text.hpp>
 
 namespace mekik_safetensors {
 

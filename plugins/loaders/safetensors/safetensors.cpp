@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../common/text.hpp"
+#include <mekik/text.hpp>
 #include "documents.hpp"
 #include "folder.hpp"
 #include "header.hpp"

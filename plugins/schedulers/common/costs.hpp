@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "step.hpp"
+#include <mekik/scheduling.hpp>
 
-namespace mekik::scheduling {
+namespace mekik {
+#ifdef MEKIK_STATIC_NAME
+inline namespace MEKIK_STATIC_NAME {
+#endif
+namespace scheduling {
 
 // A step takes the time of its decoding sequences and that of its prompt tokens. Both are followed as they change: with contexts that grow,
 // and with what else the machine does.
@@ -52,4 +56,8 @@ class Costs {
   double decode_ns_ = 0, token_ns_ = 0;
 };
 
-}  // namespace mekik::scheduling
+}  // namespace scheduling
+#ifdef MEKIK_STATIC_NAME
+}  // inline namespace
+#endif
+}  // namespace mekik

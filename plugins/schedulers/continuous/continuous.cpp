@@ -2,7 +2,7 @@
 // First come, first served within a priority. The plan is a function of the view alone.
 #include <array>
 
-#include "../common/step.hpp"
+#include <mekik/scheduling.hpp>
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Continuous batching with classes: a request of a higher one need not wait until others end. The plan is a function of the view alone.
 #include <array>
 
-#include "../common/step.hpp"
+#include <mekik/scheduling.hpp>
 
 namespace {
 

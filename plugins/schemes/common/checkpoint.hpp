@@ -1,6 +1,6 @@
 // What all schemes of several tensors share: the parts of a weight, reading pieces of them, and the checkpoint's configuration.
 #pragma once
-#include <mekik/numbers.hpp>
+#include <mekik/files.hpp>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -11,117 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "scheme.hpp"
-
 namespace mekik {
 #ifdef MEKIK_STATIC_NAME
 inline namespace MEKIK_STATIC_NAME {
 #endif
 namespace checkpoint {
 
+using mekik::Part;
+
 [[noreturn]] inline void wrong(const std::string& what) { throw Error{MEKIK_E_INVALID, what}; }
 [[noreturn]] inline void unsupported(const std::string& what) { throw Error{MEKIK_E_UNSUPPORTED, what}; }
-
-// One part of a weight, by its position among the suffixes.
-class Part {
- public:
-  Part(const mekik_parts& all, std::uint32_t at) : all_{&all}, at_{at} {
-    if (at < all.n_parts)
-      part_ = reinterpret_cast<const mekik_part*>(reinterpret_cast<const char*>(all.parts) + std::size_t{at} * all.part_size);
-    if (part_ != nullptr && part_->name == nullptr) part_ = nullptr;
-  }
-  explicit operator bool() const { return part_ != nullptr; }
-  std::string name() const { return part_ != nullptr ? part_->name : "(absent)"; }
-  std::uint32_t num() const { return there().num; }
-  std::uint32_t rank() const { return there().rank; }
-  std::uint64_t size(std::uint32_t axis) const { return static_cast<std::uint64_t>(there().shape[axis]); }
-  std::uint64_t elements() const {
-    std::uint64_t all = 1;
-    for (std::uint32_t i = 0; i < rank(); ++i)
-      if (__builtin_mul_overflow(all, size(i), &all)) wrong(name() + " has more numbers than can be counted");
-    return all;
-  }
-  std::string shape() const {
-    std::string out = "[";
-    for (std::uint32_t i = 0; i < rank(); ++i) out += (i != 0 ? ", " : "") + std::to_string(size(i));
-    return out + "]";
-  }
-  std::size_t number_bytes() const { return num_size(num()); }
-  // Fails unless the part has these sizes; ones in front may be missing or too many.
-  void need_shape(std::vector<std::uint64_t> sizes) const {
-    std::vector<std::uint64_t> have;
-    for (std::uint32_t i = 0; i < rank(); ++i) have.push_back(size(i));
-    const auto strip = [](std::vector<std::uint64_t>& v) {
-      while (!v.empty() && v.front() == 1) v.erase(v.begin());
-    };
-    std::string wanted = "[";
-    for (std::size_t i = 0; i < sizes.size(); ++i) wanted += (i != 0 ? ", " : "") + std::to_string(sizes[i]);
-    strip(sizes);
-    strip(have);
-    if (sizes != have) wrong(name() + " has shape " + shape() + ", not " + wanted + "]");
-  }
-  void need_matrix(const char* of = "") const {
-    constexpr std::uint64_t most = std::uint64_t{1} << 31;
-    if (rank() != 2) wrong(name() + " has shape " + shape() + ", not a matrix's" + of);
-    if (size(0) == 0 || size(1) == 0 || size(0) > most || size(1) > most) wrong(name() + " has shape " + shape() + ", which cannot be");
-  }
-  void need_num(std::initializer_list<std::uint32_t> nums, const char* called) const {
-    if (std::find(nums.begin(), nums.end(), num()) == nums.end()) wrong(name() + " must hold " + called + " numbers");
-  }
-
-  void read(std::uint64_t at, void* out, std::uint64_t bytes) const {
-    if (bytes == 0) return;
-    if (at > there().bytes || bytes > part_->bytes - at) wrong(name() + " is shorter than its shape");
-    if (part_->data != nullptr) {
-      std::memcpy(out, static_cast<const char*>(part_->data) + at, bytes);
-    } else if (const mekik_status status = all_->read(all_->self, at_, at, out, bytes); status != MEKIK_OK) {
-      throw blocks::ReadFailed{status};
-    }
-  }
-  // Numbers `first` .. first + count, as they are stored.
-  std::vector<std::uint8_t> raw(std::uint64_t first, std::uint64_t count) const {
-    std::vector<std::uint8_t> out(count * number_bytes());
-    read(first * number_bytes(), out.data(), out.size());
-    return out;
-  }
-  // A box of a matrix whose lines have `wide` numbers: lines a .. b, numbers c .. d of each.
-  std::vector<std::uint8_t> box(std::uint64_t wide, std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) const {
-    const std::size_t each = number_bytes(), bytes = (d - c) * each;
-    std::vector<std::uint8_t> out((b - a) * bytes);
-    if (d - c == wide) read(a * wide * each, out.data(), out.size());
-    else
-      for (std::uint64_t line = a; line < b; ++line) read((line * wide + c) * each, out.data() + (line - a) * bytes, bytes);
-    return out;
-  }
-  std::vector<float> floats(std::uint64_t first, std::uint64_t count) const {
-    const std::vector<std::uint8_t> bytes = raw(first, count);
-    std::vector<float> out(count);
-    for (std::size_t i = 0; i < count; ++i) out[i] = load_num(num(), bytes.data(), i);
-    return out;
-  }
-  // Whole numbers, exactly.
-  std::vector<std::int64_t> integers(std::uint64_t first, std::uint64_t count) const {
-    need_num({MEKIK_I32, MEKIK_I64, MEKIK_I16, MEKIK_I8, MEKIK_U8}, "whole");
-    const std::vector<std::uint8_t> bytes = raw(first, count);
-    std::vector<std::int64_t> out(count);
-    for (std::size_t i = 0; i < count; ++i)
-      out[i] = num() == MEKIK_I64   ? numbers::load<std::int64_t>(bytes.data(), i)
-               : num() == MEKIK_I32 ? numbers::load<std::int32_t>(bytes.data(), i)
-               : num() == MEKIK_I16 ? numbers::load<std::int16_t>(bytes.data(), i)
-               : num() == MEKIK_I8  ? numbers::load<std::int8_t>(bytes.data(), i)
-                                    : numbers::load<std::uint8_t>(bytes.data(), i);
-    return out;
-  }
-
- private:
-  const mekik_part& there() const {
-    if (part_ == nullptr) wrong("a part of the weight is missing");
-    return *part_;
-  }
-  const mekik_parts* all_;
-  std::uint32_t at_;
-  const mekik_part* part_ = nullptr;
-};
 
 // X of a part named X.suffix: the module that the checkpoint's rules speak of.
 inline std::string module_of(const Part& part, std::string_view suffix) {

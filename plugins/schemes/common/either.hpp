@@ -1,6 +1,6 @@
 // One scheme of two layouts: blocks of one tensor, or several tensors.
 #pragma once
-#include "block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "factored.hpp"
 
 namespace mekik {

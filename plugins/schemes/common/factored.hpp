@@ -90,7 +90,7 @@ struct FactoredScheme {
   }
 
   static mekik_status shape(const mekik_parts* parts, std::int64_t* sizes, std::uint32_t* rank) {
-    return blocks::serve([&] {
+    return guard([&] {
       const Weight w = S::inspect(*parts);
       *rank = w.rank;
       if (w.rank == 3) *sizes++ = static_cast<std::int64_t>(w.experts);
@@ -105,7 +105,7 @@ struct FactoredScheme {
   }
 
   static mekik_status describe(const mekik_parts* parts, mekik_form* out) {
-    return blocks::serve([&] {
+    return guard([&] {
       auto owner = std::make_unique<Owner>();
       owner->weight = S::inspect(*parts);
       const Weight& w = owner->weight;
@@ -139,7 +139,7 @@ struct FactoredScheme {
 
   static mekik_status rows(const mekik_parts* parts, const mekik_form* form, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1,
                            const mekik_form_rows* out) {
-    return blocks::serve([&] {
+    return guard([&] {
       const auto& [w, order] = *static_cast<const Owner*>(form->owner);
       check_rows(w, expert, n0, n1);
       if (n0 == n1) return;
@@ -157,7 +157,7 @@ struct FactoredScheme {
   }
 
   static mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) {
-    return blocks::serve([&] {
+    return guard([&] {
       const Weight w = S::inspect(*parts);
       check_shape(*parts, w);
       check_rows(w, expert, n0, n1);

@@ -1,6 +1,6 @@
 // Plain numbers: F32, F16 and BF16 are their own form; 8-bit floats without scales are decoded.
+#include <mekik/files.hpp>
 #include "../common/numbers.hpp"
-#include "../common/scheme.hpp"
 
 namespace mekik_float {
 
@@ -41,7 +41,7 @@ void release(mekik_form*) {}
 
 mekik_status rows(const mekik_parts* parts, const mekik_form*, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1,
                   const mekik_form_rows* out) {
-  return mekik::blocks::serve([&] {
+  return mekik::guard([&] {
     const std::uint64_t bytes = row_bytes(*parts);
     auto* to = static_cast<std::uint8_t*>(out->kept);
     mekik::blocks::each_row(*parts, bytes, expert, n0, n1,
@@ -50,7 +50,7 @@ mekik_status rows(const mekik_parts* parts, const mekik_form*, std::uint64_t exp
 }
 
 mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) {
-  return mekik::blocks::serve([&] {
+  return mekik::guard([&] {
     const std::uint64_t bytes = row_bytes(*parts), k = parts->k;
     const std::uint32_t num = parts->parts[0].num;
     mekik::blocks::each_row(*parts, bytes, expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* from) {

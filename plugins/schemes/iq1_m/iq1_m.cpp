@@ -1,7 +1,7 @@
 // IQ1_M: 256 values in 56 bytes: 32 bytes of points of eight, 16 bytes with four bits for each point (the upper three of its number, the
 // sign of its offset), four words of 16 bits: each four 3-bit scales for groups of 16, and at its top four bits of d (F16), the lowest
 // first. w = d * (2 * scale + 1) * (level + offset), levels -1, 0, 1, offset 1/8 or -1/8.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/iq1_grid.hpp"
 
 namespace {

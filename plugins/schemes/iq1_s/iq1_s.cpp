@@ -1,7 +1,7 @@
 // IQ1_S: 256 values in 50 bytes: d (F16), 32 bytes of points of eight, then for each group of 32 a word of 16 bits: the upper three bits of
 // its four points, a 3-bit scale, and the sign of the offset. w = d * (2 * scale + 1) * (level + offset), levels -1, 0, 1, offset 1/8 or
 // -1/8.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/iq1_grid.hpp"
 
 namespace {

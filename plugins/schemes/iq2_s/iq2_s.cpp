@@ -1,6 +1,6 @@
 // IQ2_S: 256 values in 82 bytes: d (F16), 32 bytes of points of eight, 32 bytes of signs, the upper two bits of each point (8 bytes), eight
 // bytes of 4-bit scales for groups of 16. w = d * (2 * scale + 1) / 8 * level, levels 8, 25 and 43 with their signs.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "grid.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // IQ2_XS: 256 values in 74 bytes: d (F16), 32 words of 16 bits (a point of eight in nine bits, seven signs), eight bytes of 4-bit scales
 // for groups of 16. w = d * (2 * scale + 1) / 8 * level, levels 8, 25 and 43 with their signs.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "grid.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // IQ2_XXS: 256 values in 66 bytes: d (F16), then for each group of 32 four bytes that name points of eight, and 32 bits: four times seven
 // signs, and a 4-bit scale at the top. w = d * (2 * scale + 1) / 8 * level, levels 8, 25 and 43 with their signs.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "grid.hpp"
 
 namespace {

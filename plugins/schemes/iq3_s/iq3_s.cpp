@@ -1,6 +1,6 @@
 // IQ3_S: 256 values in 110 bytes: d (F16), 64 bytes that name points of four, their ninth bits (8 bytes), 32 bytes of signs, four bytes of
 // 4-bit scales for groups of 32. w = d * (2 * scale + 1) * level, levels 1, 3, .. 15 with their signs.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "grid.hpp"
 
 namespace {

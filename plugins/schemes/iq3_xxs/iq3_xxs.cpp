@@ -1,6 +1,6 @@
 // IQ3_XXS: 256 values in 98 bytes: d (F16), 64 bytes that name points of four, then for each group of 32 values 32 bits: four times seven
 // signs, and a 4-bit scale at the top. w = d * (2 * scale + 1) / 4 * level, levels 4 to 62 with their signs.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "grid.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // IQ4_NL: 32 values in 18 bytes: d (F16), then 4-bit codes, value i in the low and i + 16 in the high half of byte i. w = d * table[code].
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/iq4.hpp"
 #include "../common/legacy.hpp"
 

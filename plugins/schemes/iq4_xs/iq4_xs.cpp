@@ -1,6 +1,6 @@
 // IQ4_XS: 256 values in 136 bytes: d (F16), the upper two bits of eight 6-bit scales (U16), their lower four bits (4 bytes), then for each
 // group of 32 sixteen bytes of 4-bit codes, value i in the low and i + 16 in the high half of byte i. w = (d * (scale - 32)) * table[code].
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/iq4.hpp"
 #include "../common/legacy.hpp"
 #include "../common/super.hpp"

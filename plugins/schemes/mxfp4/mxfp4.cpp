@@ -2,7 +2,7 @@
 // [experts][n][k / 32], exponents. w = 2^(e - 127) * table[code], 255 is NaN, code 8 is minus zero.
 // MXFP4 of GGUF: 32 values in 17 bytes: an exponent (E8M0), then 4-bit codes, value i in the low and i + 16 in the high half of byte i.
 // w = 2^(e - 128) * table[code] over the table of doubled E2M1. 255, NaN in the standard, is 2^127 here, as in ggml.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/codebook.hpp"
 #include "../common/either.hpp"
 #include "../common/floats.hpp"

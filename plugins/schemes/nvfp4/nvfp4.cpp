@@ -5,7 +5,7 @@
 // its block's value times that.
 #include <vector>
 
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/codebook.hpp"
 
 namespace {
@@ -82,7 +82,7 @@ struct Scaled {
       throw mekik::Error{MEKIK_E_INVALID, mekik::blocks::label(part) + ": is not one F32 number, or one for each expert"};
     std::vector<float> scales(count);
     if (const mekik_status status = parts.read(parts.self, 1, 0, scales.data(), part.bytes); status != MEKIK_OK)
-      throw mekik::blocks::ReadFailed{status};
+      throw mekik::HostFailed{status};
     return scales;
   }
 
@@ -93,7 +93,7 @@ struct Scaled {
   static mekik_status describe(const mekik_parts* parts, mekik_form* out) {
     const mekik_parts one = blocks_of(*parts);
     if (const mekik_status status = Blocks::describe(&one, out); status != MEKIK_OK || scale_of(*parts) == nullptr) return status;
-    return mekik::blocks::serve([&] {
+    return mekik::guard([&] {
       const std::vector<float> scales = read_scales(*parts);
       if (scales.size() != 1 && scales.size() != parts->experts)
         throw mekik::Error{MEKIK_E_UNSUPPORTED, "its " + std::to_string(scales.size()) + " scales are of matrices that are taken as one"};
@@ -113,7 +113,7 @@ struct Scaled {
     const mekik_parts one = blocks_of(*parts);
     if (const mekik_status status = Blocks::decode(&one, expert, n0, n1, out); status != MEKIK_OK || scale_of(*parts) == nullptr)
       return status;
-    return mekik::blocks::serve([&] {
+    return mekik::guard([&] {
       const std::vector<float> scales = read_scales(*parts);
       const std::uint64_t each = parts->experts * parts->n / scales.size();  // rows under one scale
       for (std::uint64_t row = expert * parts->n + n0; row < expert * parts->n + n1; ++row)

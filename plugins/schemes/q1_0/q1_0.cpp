@@ -1,5 +1,5 @@
 // Q1_0: 128 values in 18 bytes: d (F16), then a bit a value in their order, the lowest first. w = d or -d.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/codebook.hpp"
 
 namespace {

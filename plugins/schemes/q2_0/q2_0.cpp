@@ -1,5 +1,5 @@
 // Q2_0: 64 values in 18 bytes: d (F16), then 2-bit codes, four a byte in their order, the lowest bits first. w = d * (q - 1): -1, 0, 1, 2.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/ternary.hpp"
 
 namespace {

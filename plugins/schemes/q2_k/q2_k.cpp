@@ -1,6 +1,6 @@
 // Q2_K: 256 values in 84 bytes: 16 bytes of scale (low half) and minimum (high half) for groups of 16, 64 bytes of 2-bit codes, then
 // d and dmin (F16). w = (d * scale) * q - (dmin * min).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 // (stored + 32) for groups of 16, d (F16). w = (d * scale) * (q - 4).
 // Scales: the low four bits of scale i are the low half of byte i (i < 8) or the high half of byte i - 8; its upper two are bits
 // 2 * (i / 4) of byte 8 + i % 4.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Q4_0: 32 values in 18 bytes: d (F16), then 4-bit codes, value i in the low and i + 16 in the high half of byte i. w = d * (q - 8).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/legacy.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Q4_1: 32 values in 20 bytes: d and m (F16), then 4-bit codes as in Q4_0. w = d * q + m.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/legacy.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Q4_K: 256 values in 144 bytes: d and dmin (F16), 12 bytes of 6-bit scales and minima for eight groups of 32, 128 bytes of 4-bit codes.
 // w = (d * scale) * q - (dmin * min).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Q5_0: 32 values in 22 bytes: d (F16), bit 4 of code i in bit i of a 32-bit word, then the low 4 bits as in Q4_0. w = d * (q - 16).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/legacy.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Q5_1: 32 values in 24 bytes: d and m (F16), then 5-bit codes as in Q5_0. w = d * q + m.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/legacy.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Q5_K: 256 values in 176 bytes: d and dmin (F16), 12 bytes of scales and minima as in Q4_K, 32 bytes with the fifth bit of each code, 128
 // bytes with the lower four. w = (d * scale) * q - (dmin * min).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 // of 16, d (F16). w = (d * scale) * (q - 32).
 // The lower bits come in two runs of 64 bytes: low halves are codes 0-63 of the run's 128, high halves 64-127. The upper bits are layers
 // of two bits over 32 codes, as in Q2_K.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Q8_0: 32 values in 34 bytes: d (F16), then signed bytes. w = d * q. As a form the codes are q + 128 with the zero point 128.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/legacy.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // TQ1_0: 256 values in 54 bytes: 52 bytes of ternary digits, then d (F16). w = d * (q - 1).
 // A byte is a fraction of 256 rounded up whose base-3 digits are the codes, the first the highest: 32 bytes of 5 digits (digit n of byte i
 // is code 32 n + i), 16 bytes of 5 (160 + 16 n + i), 4 bytes of 4 (240 + 4 n + i).
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/ternary.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // TQ2_0: 256 values in 66 bytes: 64 bytes of 2-bit codes in two runs, then d (F16). w = d * (q - 1); q is 0 to 2 in files that ggml made,
 // and 3 is 2 * d. Byte i of a run holds the codes i, i + 32, i + 64 and i + 96 of its 128, the lowest bits first.
-#include "../common/block.hpp"
+#include <mekik/block_scheme.hpp>
 #include "../common/super.hpp"
 #include "../common/ternary.hpp"
 

@@ -1,7 +1,7 @@
-// mekik/backend.hpp - header-only C++20 parts of a backend: memory that the host accounts for, the calls on a compiled program, forms of
-// KV. It includes mekik/plugin.hpp and follows its rules.
+// mekik/backend.hpp - backend from a class; memory that the host accounts for, the calls on a compiled program, forms of KV. Included by
+// mekik/plugin.hpp; see there.
 #pragma once
-#include <mekik/plugin.hpp>
+#include <mekik/base.hpp>
 
 #include <cstddef>
 #include <cstdlib>
@@ -135,6 +135,62 @@ inline constexpr mekik_kv_form kKvForms[] = {
     {"q4_head", "4 bits, a scale for each token's key and value of a head", MEKIK_U8, kKvGroupHead, 4}};
 inline constexpr mekik_backend_kv kKv{sizeof(mekik_backend_kv), std::size(kKvForms), sizeof(mekik_kv_form), 0, kKvForms};
 inline constexpr mekik_backend_kv kFloatKv{sizeof(mekik_backend_kv), 3, sizeof(mekik_kv_form), 0, kKvForms};  // floats only
+
+// Of a device, as users see it and as they choose it; both are cut to what fits.
+inline void set_name(mekik_device_info& out, std::string_view name, std::string_view uid) {
+  out.name[name.copy(out.name, sizeof out.name - 1)] = 0;
+  out.uid[uid.copy(out.uid, sizeof out.uid - 1)] = 0;
+}
+
+// B: an opened device.
+// static bool probe(std::uint32_t index, mekik_device_info& out)            [load] false: past the last device
+// B(std::span<const std::uint32_t> devices, Config)                         [load] indices that probe() knows
+// std::string lacks(const mekik_program&, std::uint32_t op)                 [any]  why the operation is not native; "": it is
+// void plan(const mekik_program&, const mekik_limits&, mekik_plan& out)     [any]  out is zeroed
+// using Exec = X, with X(const mekik_program&, const mekik_limits&) [load] and what ExecCalls asks for; X may outlive the program
+// Optional: static kv, a mekik_backend_kv, else floats; static const void* extension(const char* id), for further tables.
+// A whole one to begin with, whose operations can be replaced one by one, is mekik::reference_backend (CMake: the target of that name).
+template <class B>
+struct BackendTable {
+  using X = typename B::Exec;
+  static mekik_status probe(std::uint32_t index, mekik_device_info* out) {
+    return guard([&] {
+      if (!B::probe(index, *out)) throw Error{MEKIK_E_INVALID, "there is no device " + std::to_string(index)};
+    });
+  }
+  static mekik_status open(const mekik_host*, const std::uint32_t* indices, std::uint32_t n, const mekik_config* config,
+                           mekik_device** out) {
+    return guard([&] { *out = reinterpret_cast<mekik_device*>(new B{std::span{indices, indices == nullptr ? 0 : n}, Config{config}}); });
+  }
+  static B& of(mekik_device* device) { return *reinterpret_cast<B*>(device); }
+  static int supports(mekik_device* device, const mekik_program* program, std::uint32_t op) {
+    return guard([&] {
+             if (const std::string why = of(device).lacks(*program, op); !why.empty()) throw Error{MEKIK_E_UNSUPPORTED, why};
+           }) == MEKIK_OK
+               ? 1
+               : 0;
+  }
+  static mekik_status plan(mekik_device* device, const mekik_program* program, const mekik_limits* limits, mekik_plan* out) {
+    return guard([&] { of(device).plan(*program, *limits, *out); });
+  }
+  static mekik_status compile(mekik_device*, const mekik_program* program, const mekik_limits* limits, mekik_exec** out) {
+    return guard([&] { *out = reinterpret_cast<mekik_exec*>(new X{*program, *limits}); });
+  }
+  static const void* extension(const char* id) {
+    if (std::string_view{id} == MEKIK_BACKEND_KV) {
+      if constexpr (requires { B::kv; }) return &B::kv;
+      return &kFloatKv;
+    }
+    if constexpr (requires { B::extension(id); }) return B::extension(id);
+    return nullptr;
+  }
+  static constexpr mekik_backend table = backend_table<X>(
+      probe, open, [](mekik_device* device) { delete &of(device); }, supports, plan, compile);
+};
+template <class B>
+constexpr mekik_component backend() {
+  return component_of<B>(MEKIK_KIND_BACKEND, &BackendTable<B>::table, BackendTable<B>::extension);
+}
 
 #ifdef MEKIK_STATIC_NAME
 }  // inline namespace

@@ -1,4 +1,10 @@
-// What the schedulers of continuous batching have in common: one step, filled in a given order.
+// mekik/scheduling.hpp - one step of continuous batching, filled in a given order: what most schedulers need beside the order.
+//
+//   std::uint32_t plan(const mekik_step_view& view, Seqs seqs, mekik::Strided<mekik_choice> out) {
+//     return Step{view, seqs, out, order_of(seqs, before)}.fill();
+//   }
+// It keeps to every limit of the view, never lets a sequence starve that stands first in the order, gives blocks back when they run out
+// (the last in order gives up its own), knows what the cache has of a prompt, and leaves what is free to drafts.
 #pragma once
 #include <mekik/plugin.hpp>
 
@@ -6,7 +12,11 @@
 #include <numeric>
 #include <vector>
 
-namespace mekik::scheduling {
+namespace mekik {
+#ifdef MEKIK_STATIC_NAME
+inline namespace MEKIK_STATIC_NAME {
+#endif
+namespace scheduling {
 
 using Seqs = Strided<const mekik_seq_view>;
 
@@ -175,4 +185,8 @@ class Step {
   std::uint32_t n_ = 0;
 };
 
-}  // namespace mekik::scheduling
+}  // namespace scheduling
+#ifdef MEKIK_STATIC_NAME
+}  // inline namespace
+#endif
+}  // namespace mekik

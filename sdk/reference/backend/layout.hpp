@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace mekik::reference_backend {
@@ -23,7 +24,8 @@ struct Layout {
 
 // Checks the whole program and the limits, and lays it out. Throws mekik::Error naming the operation or the tensor.
 Layout lay_out(const mekik_program& program, const mekik_limits& limits);
-// SHA-256 of what shapes stored state, and of what can change a bit.
-void identify(const mekik_program& program, const mekik_limits& limits, std::uint8_t layout_id[32], std::uint8_t numeric_id[32]);
+// SHA-256 of what shapes stored state, and of what can change a bit. kernels: name and revision of those that are not the reference's.
+void identify(const mekik_program& program, const mekik_limits& limits, const std::string& kernels, std::uint8_t layout_id[32],
+              std::uint8_t numeric_id[32]);
 
 }  // namespace mekik::reference_backend

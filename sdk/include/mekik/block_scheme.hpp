@@ -1,4 +1,4 @@
-// The scheme table of a block format: rows are blocks of a fixed number of values, one after the other.
+// mekik/block_scheme.hpp - the scheme table of a block format: rows are blocks of a fixed number of values, one after the other.
 //
 // B says what one block is:
 //   kName, kElems, kBytes, kSummary
@@ -8,11 +8,11 @@
 //   decode(block, float*)                     kElems values, as the format's own tool computes them
 //   encode(const float*, const float*, block) kElems values; importance of each, or nullptr. Optional.
 #pragma once
-#include <array>
-#include <cstddef>
+#include <mekik/plugin.hpp>
 
-#include "numbers.hpp"
-#include "scheme.hpp"
+#include <array>
+#include <cmath>
+#include <cstddef>
 
 namespace mekik {
 #ifdef MEKIK_STATIC_NAME
@@ -51,7 +51,7 @@ struct BlockScheme {
 
   static mekik_status rows(const mekik_parts* parts, const mekik_form* form, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1,
                            const mekik_form_rows* out) {
-    return serve([&] {
+    return guard([&] {
       const std::uint64_t n_blocks = parts->k / B::kElems;
       const std::size_t scale = num_size(form->scale_num), super = num_size(form->super_num), min = num_size(form->min_num),
                         super_min = num_size(form->super_min_num);
@@ -65,7 +65,7 @@ struct BlockScheme {
   }
 
   static mekik_status decode(const mekik_parts* parts, std::uint64_t expert, std::uint64_t n0, std::uint64_t n1, float* out) {
-    return serve([&] {
+    return guard([&] {
       each_row(*parts, row_bytes(*parts), expert, n0, n1, [&](std::uint64_t row, const std::uint8_t* block) {
         float* to = out + row * parts->k;
         for (std::uint64_t k = 0; k < parts->k; k += B::kElems, block += B::kBytes) B::decode(block, to + k);

@@ -1,4 +1,4 @@
-#include "layout.hpp"
+#include "reference/backend/layout.hpp"
 
 #include <gnu/libc-version.h>
 #include <openssl/sha.h>
@@ -193,7 +193,8 @@ Layout lay_out(const mekik_program& raw, const mekik_limits& limits) {
   return layout;
 }
 
-void identify(const mekik_program& raw, const mekik_limits& limits, std::uint8_t layout_id[32], std::uint8_t numeric_id[32]) {
+void identify(const mekik_program& raw, const mekik_limits& limits, const std::string& kernels, std::uint8_t layout_id[32],
+              std::uint8_t numeric_id[32]) {
   const ProgramReader program{raw};
   std::string layout = "mekik reference layout 1; block " + std::to_string(limits.block_tokens) + ";";
   for (std::uint32_t i = 0; i < program.n_tensors(); ++i) {
@@ -203,7 +204,7 @@ void identify(const mekik_program& raw, const mekik_limits& limits, std::uint8_t
   }
   sha256(layout, layout_id);
   // exp, tanh, sin and cos are those of the C library.
-  sha256(std::string{"mekik reference kernels 1; libc "} + gnu_get_libc_version(), numeric_id);
+  sha256(std::string{"mekik reference kernels 1; libc "} + gnu_get_libc_version() + (kernels.empty() ? "" : "; " + kernels), numeric_id);
 }
 
 }  // namespace mekik::reference_backend

@@ -1,4 +1,4 @@
-// Text of files: is it UTF-8, how is it written as JSON, how is it shown in a message.
+// mekik/text.hpp - text of files: is it UTF-8, how is it written as JSON, how is it shown in a message.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -1,4 +1,4 @@
-#include "exec.hpp"
+#include "reference/backend/exec.hpp"
 
 #include <cstring>
 
@@ -123,10 +123,12 @@ std::uint64_t Exec::submit(const mekik_batch& batch) {
   if ((b.uses & MEKIK_USE_HIDDEN) == 0) b.hidden = nullptr;
   bind(b);
   const reference::Step step{&b, seq_of_, limits_.block_tokens, {run_on_host}};
-  for (std::uint32_t o = 0; o < program_.n_ops(); ++o) reference::execute(program_, o, memory_, step);
+  for (std::uint32_t o = 0; o < program_.n_ops(); ++o) run(o, step);
   bring_out(b);
   return ++ticket_;
 }
+
+void Exec::run(std::uint32_t op, const reference::Step& step) { reference::execute(program_, op, memory_, step); }
 
 std::byte* Exec::place(std::uint32_t what, std::uint32_t group, std::int32_t id, std::uint64_t bytes) const {
   const bool block = what == MEKIK_WHAT_BLOCK;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec.hpp"
+#include "reference/backend/exec.hpp"
 
 namespace mekik::reference_backend {
 

@@ -1,5 +1,5 @@
-// A model's file, read by position. Reading, not mapping: a file that shrinks becomes an error here, where a mapped one would end the
-// process with SIGBUS; and what was read does not stay in the process's memory.
+// mekik/file.hpp - a model's file, read by position. Reading, not mapping: a file that shrinks becomes an error here, where a mapped one
+// would end the process with SIGBUS; and what was read does not stay in the process's memory.
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <mekik/plugin.hpp>
+#include <mekik/base.hpp>
 #include <string>
 
-#include "text.hpp"
+#include <mekik/text.hpp>
 
 namespace mekik {
 #ifdef MEKIK_STATIC_NAME
