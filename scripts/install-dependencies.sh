@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build pkg-config ccache git
   libtomlplusplus-dev libspdlog-dev libpcre2-dev libutf8proc-dev libxxhash-dev libssl-dev libhiredis-dev
   python3 python3-pip)
 if [ "${1:-}" = test ]; then
-  packages+=(catch2 python3-venv clang-format-14 qemu-user curl redis-tools)
+  packages+=(catch2 python3-venv clang-format-14 qemu-user curl redis-tools rustc)
 fi
 
 [ "${1:-}" != fuzz ] || packages+=(clang libclang-rt-14-dev)

@@ -13,8 +13,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "app"))
 import harness
 from harness import good, mekik
+from tree import CMAKE, Installed, run
 
-CMAKE = sys.argv[1] if len(sys.argv) > 1 else "cmake"
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(external LANGUAGES CXX)
 find_package(mekik 0.1 REQUIRED)
@@ -23,32 +23,6 @@ add_executable(show show.cpp)
 target_link_libraries(show PRIVATE mekik::sdk)
 """
 EXTERNAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "external")
-
-
-def run(*words, **more):
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=280, **more)
-    assert done.returncode == 0, f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-class Installed:
-    """An installed tree that was moved after it was made."""
-
-    def __enter__(self):
-        self.scratch = harness.scratch()
-        folder = os.path.realpath(self.scratch.name)
-        run(CMAKE, "--install", harness.BUILD, "--prefix", os.path.join(folder, "first"))
-        self.prefix = os.path.join(folder, "moved", "here and there")
-        os.makedirs(os.path.dirname(self.prefix))
-        os.rename(os.path.join(folder, "first"), self.prefix)
-        self.program = os.path.join(self.prefix, "bin", "mekik")
-        return self
-
-    def __exit__(self, *_):
-        self.scratch.cleanup()
-
-    def path(self, *parts):
-        return os.path.join(self.prefix, *parts)
 
 
 def hidden(words, cwd):

@@ -46,7 +46,7 @@ struct Error : std::runtime_error {
   Error(mekik_status status, const std::string& message) : std::runtime_error{message}, code{status} {}
 };
 
-// A function of the host failed, and has said why: its text stands. Never thrown by a plugin of its own accord.
+// A function of the host failed, and has said why: its text stands.
 struct HostFailed {
   mekik_status code;
 };
@@ -182,8 +182,8 @@ class Config {
   Config table(const char* key, std::uint32_t i = 0) const { return Config{api().table(config_, key, i)}; }
   // A complaint that only the plugin can make; the host adds file, line and column.
   [[noreturn]] void reject(const char* key, const std::string& why) const {
-    api().reject(config_, key, str(why));
-    throw Error{MEKIK_E_INVALID, why};
+    const mekik_status code = api().reject(config_, key, str(why));
+    throw HostFailed{code != MEKIK_OK ? code : mekik_status{MEKIK_E_INVALID}};
   }
 
  private:
