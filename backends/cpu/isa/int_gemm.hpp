@@ -103,21 +103,30 @@ MK_INLINE V::F close(V::I dot, V::F s, V::F m, float d, float ds, std::int32_t s
   return acc;
 }
 
-// One activation block for all columns, its 16 or 32 k under one group. A column whose low digits are zero gets the same sum from either
-// branch, so its result does not depend on its neighbours.
+// One activation block for all columns, its 16 or 32 k under one group. Few blocks have low digits, and the same ones for every stripe, so
+// that branches on them are foreseen.
 template <Codes C, Offset O, int NC, int kBegin, int kEnd>
-MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, bool two_digits, V::F s, V::F m, const float* d,
-                        std::size_t nb, const float* ds, const std::int32_t* sums, std::size_t step, V::F* acc) {
+MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::int8_t* q, const std::uint8_t* two, bool any_two, V::F s,
+                        V::F m, const float* d, std::size_t nb, const float* ds, const std::int32_t* sums, std::size_t step, V::F* acc) {
   const std::size_t row = nb * 2 * kBlock;
   typename DotOf<C>::type dot[NC];
   dots<C, NC, kBegin, kBegin, kEnd>(w, block, q, row, dot);
   V::I sum[NC];
 #pragma GCC unroll 16
   for (int c = 0; c < NC; ++c) sum[c] = V::shl<kDigit>(dot[c].sum);
-  if (two_digits) {
-    dots<C, NC, kBegin, kBegin, kEnd>(w, block, q + kBlock, row, dot);
+  if (any_two) {
+    V::I low[NC];
+    for (int c = 0; c < NC; ++c) {
+      if (two[c] != 0) {
+        typename DotOf<C>::type one;
+        dots<C, 1, kBegin, kBegin, kEnd>(w, block, q + kBlock + static_cast<std::size_t>(c) * row, row, &one);
+        low[c] = one.sum;
+      } else {
+        low[c] = V::set1i(0);
+      }
+    }
 #pragma GCC unroll 16
-    for (int c = 0; c < NC; ++c) sum[c] = V::addi(sum[c], dot[c].sum);
+    for (int c = 0; c < NC; ++c) sum[c] = V::addi(sum[c], low[c]);
   }
 #pragma GCC unroll 16
   for (int c = 0; c < NC; ++c) {
@@ -125,6 +134,27 @@ MK_INLINE void block_of(const Matrix& w, const std::uint8_t* block, const std::i
     acc[c] = close<C, O>(sum[c], s, m, d[static_cast<std::size_t>(c) * nb], ds[at], sums[at], acc[c]);
   }
 }
+
+// Weights are read once and in order, from memory that is far away, and left to itself the hardware is late: it stops at the end of each
+// page, and of the numbers behind a stripe's codes it sees too little to follow. So a block asks for codes at some distance, and for its
+// part of the numbers of the next stripe.
+struct Ahead {
+  static constexpr std::size_t kLine = 64, kDistance = 2048;  // bytes; measured
+  const std::uint8_t* numbers;
+  std::size_t each;  // bytes of numbers that a block has
+  MK_INLINE Ahead(const Matrix& w, const std::uint8_t* stripe, std::uint32_t b0)
+      : numbers{stripe + w.stripe_bytes + w.off_scale}, each{(w.stripe_bytes - w.off_scale) / w.blocks} {
+    numbers += b0 * each;
+  }
+  template <std::size_t kCodes>
+  MK_INLINE void next(const std::uint8_t* codes) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kCodes; i += kLine) __builtin_prefetch(codes + kDistance + i);
+    __builtin_prefetch(numbers);
+    if (each > kLine) __builtin_prefetch(numbers + kLine);
+    numbers += each;
+  }
+};
 
 template <int NC>
 MK_INLINE bool any(const std::uint8_t* flags) {
@@ -143,19 +173,21 @@ MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, 
   const float *d = a.d + first, *ds = a.ds + first, *ds16 = a.ds16 + 2 * first;
   const std::int32_t *sums = a.s + first, *sums16 = a.s16 + 2 * first;
   const std::uint8_t* block = stripe + static_cast<std::size_t>(b0) * block_bytes(C);
+  Ahead ahead{w, stripe, b0};
   V::F acc[NC], s, m = V::zero();
 #pragma GCC unroll 16
   for (int c = 0; c < NC; ++c) acc[c] = V::load(out + c * 16);
   if constexpr (G16) {
     Groups<O> groups{w, stripe, 2 * b0};
     for (std::uint32_t b = b0; b < b1; ++b, block += block_bytes(C), q += 2 * kBlock, two += a.rows, ++d, ds16 += 2, sums16 += 2) {
-      const bool two_digits = any<NC>(two);
+      ahead.template next<block_bytes(C)>(block);
+      const bool any_two = any<NC>(two);
       groups.load(s, m);
-      block_of<C, O, NC, 0, 4>(w, block, q, two_digits, s, m, d, nb, ds16, sums16, 2 * nb, acc);
+      block_of<C, O, NC, 0, 4>(w, block, q, two, any_two, s, m, d, nb, ds16, sums16, 2 * nb, acc);
       if (2 * b + 1 == w.groups) break;  // k ends inside the block
       groups.next();
       groups.load(s, m);
-      block_of<C, O, NC, 4, 8>(w, block, q, two_digits, s, m, d, nb, ds16 + 1, sums16 + 1, 2 * nb, acc);
+      block_of<C, O, NC, 4, 8>(w, block, q, two, any_two, s, m, d, nb, ds16 + 1, sums16 + 1, 2 * nb, acc);
       groups.next();
     }
   } else {
@@ -164,8 +196,10 @@ MK_INLINE void tile(const Matrix& w, const std::uint8_t* stripe, const Acts& a, 
     for (std::uint32_t b = b0, end = (b0 / each + 1) * each; b < b1; end += each) {
       groups.load(s, m);
       for (const std::uint32_t stop = end < b1 ? end : b1; b < stop;
-           ++b, block += block_bytes(C), q += 2 * kBlock, two += a.rows, ++d, ++ds, ++sums)
-        block_of<C, O, NC, 0, 8>(w, block, q, any<NC>(two), s, m, d, nb, ds, sums, nb, acc);
+           ++b, block += block_bytes(C), q += 2 * kBlock, two += a.rows, ++d, ++ds, ++sums) {
+        ahead.template next<block_bytes(C)>(block);
+        block_of<C, O, NC, 0, 8>(w, block, q, two, any<NC>(two), s, m, d, nb, ds, sums, nb, acc);
+      }
       groups.next();
     }
   }

@@ -13,12 +13,21 @@ std::uint32_t Exec::stripes_per_task(const PhasePlan& p) const {
   return std::clamp(stripes / (8 * settings_.threads), 1u, 16u);
 }
 
+// While a stripe is multiplied the kernels ask for the numbers of the next one; the first of a task has nobody before it.
+static void ask_for_numbers(const Matrix& w, std::uint32_t stripe) {
+  const std::uint8_t* const data = w.data + stripe * w.stripe_bytes;
+  if (w.integer)
+    for (std::uint64_t i = w.off_scale; i < w.stripe_bytes; i += 64) __builtin_prefetch(data + i);
+}
+
 void Exec::run_linear(const PhasePlan& p, std::uint32_t task, std::uint32_t thread) const {
   const bool glu = program_.op(p.op).code == op::linear_glu;
   const std::uint32_t each = stripes_per_task(p);
   std::uint32_t stripe = task * each, left = each;
   for (std::uint32_t i = 0; i < (glu ? 1 : p.products.size()) && left != 0; ++i) {
     const std::uint32_t n = matrices_[p.products[i].weight].stripes;
+    if (stripe < n) ask_for_numbers(matrices_[p.products[i].weight], stripe);
+    if (glu && stripe < n) ask_for_numbers(matrices_[p.products[1].weight], stripe);
     for (; stripe < n && left != 0; ++stripe, --left) run_stripe(p, i, stripe, thread);
     stripe -= std::min(stripe, n);
   }
