@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "exec.hpp"
+#include "measure.hpp"
 
 namespace mekik::cpu {
 
@@ -105,11 +106,19 @@ mekik_status compile(mekik_device* device, const mekik_program* program, const m
 
 constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);
 
+mekik_status roof(mekik_device* device, std::uint64_t bytes, mekik_roof* out) {
+  return guard([&] { *out = measure_roof(device_of(device), bytes); });
+}
+constexpr mekik_backend_measure kMeasure = measure_table<Exec>(roof);
+
 constexpr mekik_backend_prepared kPrepared = prepared_table<Exec>();
 
 const void* extension(const char* id) {
   const std::string_view wanted = id;
-  return wanted == MEKIK_BACKEND_KV ? static_cast<const void*>(&kKv) : wanted == MEKIK_BACKEND_PREPARED ? &kPrepared : nullptr;
+  return wanted == MEKIK_BACKEND_KV         ? static_cast<const void*>(&kKv)
+         : wanted == MEKIK_BACKEND_PREPARED ? &kPrepared
+         : wanted == MEKIK_BACKEND_MEASURE  ? static_cast<const void*>(&kMeasure)
+                                            : nullptr;
 }
 
 constexpr std::array kOptions{

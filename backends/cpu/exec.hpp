@@ -71,8 +71,12 @@ class Exec {
   std::uint64_t read(std::uint32_t what, std::uint32_t group, std::int32_t id, void* to, std::uint64_t bytes);
   std::uint64_t write(std::uint32_t what, std::uint32_t group, std::int32_t id, const void* from, std::uint64_t bytes);
   bool completed(std::uint64_t ticket) const { return ticket <= ticket_; }
+  // measure.cpp
+  void profile(bool on);
+  std::span<const std::uint64_t> spent() const { return spent_; }
 
  private:
+  void run_phases();
   // load.cpp
   const WeightPlan& check_weight(const mekik_weight& w) const;
   std::uint8_t* own(const WeightPlan& plan);
@@ -216,6 +220,7 @@ class Exec {
   float* stages_ = nullptr;
   std::vector<std::int32_t> writer_;  // by slot, while find_staged runs: the token that is saved there
   std::uint64_t ticket_ = 0;
+  std::vector<std::uint64_t> spent_, ends_;  // by operation; by phase. Empty: nobody wants to know
 };
 
 }  // namespace mekik::cpu

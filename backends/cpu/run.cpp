@@ -149,7 +149,7 @@ std::uint64_t Exec::submit(const mekik_batch& batch) {
   check_batch(batch);
   bind(batch);
   schedule();
-  device_.team.run(phases_.data(), static_cast<std::uint32_t>(phases_.size()), this);
+  run_phases();
   return ++ticket_;
 }
 

@@ -24,6 +24,11 @@ void relax() {
 #endif
 }
 
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
 // Waits until `word` is no longer `old`: spins for at most 20 us, then sleeps in the kernel.
 void await(const std::atomic<std::uint64_t>& word, std::uint64_t old) {
   using Clock = std::chrono::steady_clock;
@@ -73,17 +78,21 @@ bool Team::take_one(std::uint64_t state, std::uint32_t thread) {
 }
 
 void Team::open(std::uint32_t p, std::uint32_t thread) {
-  for (; p < n_ && phases_[p].tasks <= 1; ++p)
+  if (p > 0 && ends_ != nullptr) ends_[p - 1] = now_ns();
+  for (; p < n_ && phases_[p].tasks <= 1; ++p) {
     if (phases_[p].tasks == 1) phases_[p].run(ctx_, phases_[p].index, 0, thread);
+    if (ends_ != nullptr) ends_[p] = now_ns();
+  }
   done_.store(0, std::memory_order_relaxed);
   state_.store(p < n_ ? state_of(run_, p, phases_[p].tasks) : state_of(run_, kOver, 0), std::memory_order_release);
   state_.notify_all();
 }
 
-void Team::run_some(const Phase* phases, std::uint32_t n, void* ctx) {
+void Team::run_some(const Phase* phases, std::uint32_t n, void* ctx, std::uint64_t* ends) {
   phases_ = phases;
   n_ = n;
   ctx_ = ctx;
+  ends_ = ends;
   ++run_;
   open(0, 0);
   for (;;) {
@@ -93,13 +102,15 @@ void Team::run_some(const Phase* phases, std::uint32_t n, void* ctx) {
   }
 }
 
-void Team::run(const Phase* phases, std::uint32_t n, void* ctx) {
+void Team::run(const Phase* phases, std::uint32_t n, void* ctx, std::uint64_t* ends) {
   if (size_ == 1) {
-    for (std::uint32_t p = 0; p < n; ++p)
+    for (std::uint32_t p = 0; p < n; ++p) {
       for (std::uint32_t i = 0; i < phases[p].tasks; ++i) phases[p].run(ctx, phases[p].index, i, 0);
+      if (ends != nullptr) ends[p] = now_ns();
+    }
     return;
   }
-  for (std::uint32_t p = 0; p < n; p += kOver) run_some(phases + p, std::min(n - p, kOver), ctx);
+  for (std::uint32_t p = 0; p < n; p += kOver) run_some(phases + p, std::min(n - p, kOver), ctx, ends == nullptr ? nullptr : ends + p);
 }
 
 }  // namespace mekik::cpu

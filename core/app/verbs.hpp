@@ -7,11 +7,11 @@
 namespace mekik::app {
 
 extern const Verb kRun, kChat, kServe, kCheck, kPlugins, kDescribe, kSchema, kModel, kTokenize, kDetokenize, kTemplate, kLogits, kEmbed,
-    kConvert, kSimulate;
+    kConvert, kSimulate, kBench;
 
 inline const std::vector<const Verb*>& verbs() {
-  static const std::vector<const Verb*> all{&kRun,      &kChat,       &kServe,    &kCheck,  &kPlugins, &kDescribe, &kSchema,  &kModel,
-                                            &kTokenize, &kDetokenize, &kTemplate, &kLogits, &kEmbed,   &kConvert,  &kSimulate};
+  static const std::vector<const Verb*> all{&kRun,      &kChat,       &kServe,    &kCheck,  &kPlugins, &kDescribe, &kSchema,   &kModel,
+                                            &kTokenize, &kDetokenize, &kTemplate, &kLogits, &kEmbed,   &kConvert,  &kSimulate, &kBench};
   return all;
 }
 

@@ -384,6 +384,11 @@ const mekik_backend& Model::backend() const { return impl_->backend(); }
 mekik_exec* Model::exec() const { return impl_->exec; }
 const mekik_plan& Model::backend_plan() const { return impl_->backend_plan; }
 const mekik_limits& Model::limits() const { return impl_->limits; }
+const mekik_backend_measure* Model::measure() const {
+  const auto extension = impl_->component.raw->extension;
+  return extension == nullptr ? nullptr : static_cast<const mekik_backend_measure*>(extension(MEKIK_BACKEND_MEASURE));
+}
+mekik_device* Model::opened_device() const { return impl_->device; }
 const mekik_device_info& Model::device() const { return impl_->device_info; }
 
 }  // namespace mekik::engine

@@ -56,6 +56,8 @@ class Model {
   const mekik_plan& backend_plan() const;
   const mekik_limits& limits() const;
   const mekik_device_info& device() const;
+  const mekik_backend_measure* measure() const;  // nullptr: the backend does not offer it
+  mekik_device* opened_device() const;
 
  private:
   Model();

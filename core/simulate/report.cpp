@@ -1,7 +1,6 @@
 #include "simulate/report.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace mekik::simulate {
@@ -93,13 +92,6 @@ void tally_text(std::string& out, const Tally& t) {
 }
 
 }  // namespace
-
-std::optional<double> percentile(std::vector<double> values, double share) {
-  if (values.empty()) return {};
-  const auto at = static_cast<std::size_t>(std::max(1.0, std::ceil(share * static_cast<double>(values.size())))) - 1;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
 
 json::object to_json(const Scenario& scenario, const Outcome& o) {
   const Tally all = o.all();

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "metrics/percentile.hpp"
 #include "simulate/calibrate.hpp"
 #include "simulate/run.hpp"
 
 namespace mekik::simulate {
 
-// Of values in seconds: the smallest that at least `share` of them do not exceed. Nothing without values.
-std::optional<double> percentile(std::vector<double> values, double share);
+using metrics::percentile;  // of values in seconds
 
 json::object to_json(const Scenario& scenario, const Outcome& outcome);
 json::object to_json(const Fit& fit);

@@ -208,7 +208,12 @@ struct Kernels {
   void (*clamp)(const float* x, std::uint32_t n, float low, float high, float* y);
   void (*rope)(const float* x, std::uint32_t d, const float* cos, const float* sin, std::uint32_t dim, int pairs, float* y);  // one head
   void (*cast)(Num, const float* x, std::uint32_t n, void* y);  // to f32, f16 or bf16, to nearest even
+  // What a core can do at most: kProductsARound products of F32 a round, four times as many of 8-bit integers; and reading.
+  void (*f32_products)(std::uint64_t rounds);
+  void (*int8_products)(std::uint64_t rounds);
+  void (*read)(const std::uint8_t* data, std::uint64_t bytes);  // a multiple of 256
 };
+inline constexpr std::uint32_t kProductsARound = 12 * 16;
 
 const Kernels& portable_kernels();
 #if defined(__x86_64__)

@@ -35,5 +35,8 @@ void scale(const float* x, std::uint32_t n, float a, float b, float* y);
 void clamp(const float* x, std::uint32_t n, float low, float high, float* y);
 void rope(const float* x, std::uint32_t d, const float* cos, const float* sin, std::uint32_t dim, int pairs, float* y);
 void cast(Num to, const float* x, std::uint32_t n, void* y);
+void f32_products(std::uint64_t rounds);
+void int8_products(std::uint64_t rounds);
+void read(const std::uint8_t* data, std::uint64_t bytes);
 
 }  // namespace mekik::cpu::MEKIK_CPU_LEVEL

@@ -45,7 +45,10 @@ const Kernels& MK_JOIN(MEKIK_CPU_LEVEL, _kernels)() {
                                  l::scale,
                                  l::clamp,
                                  l::rope,
-                                 l::cast};
+                                 l::cast,
+                                 l::f32_products,
+                                 l::int8_products,
+                                 l::read};
   return table;
 }
 

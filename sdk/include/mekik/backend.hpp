@@ -124,6 +124,20 @@ constexpr mekik_backend_prepared prepared_table() {
           }};
 }
 
+// The extension of a backend whose X can say where time goes: void profile(bool on); std::span<const std::uint64_t> spent() const, one per
+// operation of the program.
+template <class X>
+constexpr mekik_backend_measure measure_table(decltype(mekik_backend_measure::roof) roof) {
+  return {sizeof(mekik_backend_measure), 0, roof,
+          [](mekik_exec* exec, int on) { return guard([&] { ExecCalls<X>::of(exec).profile(on != 0); }); },
+          [](mekik_exec* exec, std::uint64_t* ns, std::uint32_t n_ops) {
+            return guard([&] {
+              const std::span<const std::uint64_t> spent = ExecCalls<X>::of(exec).spent();
+              for (std::uint32_t i = 0; i < n_ops; ++i) ns[i] = i < spent.size() ? spent[i] : 0;
+            });
+          }};
+}
+
 // A mekik_kv_form's group where a scale is of all values of a token's key, or value, of one head.
 inline constexpr std::uint32_t kKvGroupHead = 0xFFFFFFFFu;
 // The extension of a backend: how KV can be stored, as floats, or by mekik/head_form.hpp. The first is what `kv = "auto"` takes.

@@ -274,6 +274,18 @@ typedef struct mekik_backend_prepared { uint32_t struct_size, reserved;
    * the host, never written, and borrowed until exec_free. */
   mekik_status (*map)(mekik_exec *, const mekik_weight *, const void *data, uint64_t bytes);
 } mekik_backend_prepared;
+/* Extension: what the device can do at most, and where the time of steps goes. For `mekik bench`. */
+#define MEKIK_BACKEND_MEASURE "mekik.backend.measure/1"
+/* A second: bytes read, products of 8-bit integers summed in 32 bits, products of F32. 0: not known. */
+typedef struct mekik_roof { uint32_t struct_size, reserved; double bytes, int8_products, f32_products; } mekik_roof;
+typedef struct mekik_backend_measure { uint32_t struct_size, reserved;
+  /* [load] Measured now, by all of the device, in half a second or so; reads `bytes` of memory again and again. */
+  mekik_status (*roof)(mekik_device *, uint64_t bytes, mekik_roof *out);
+  mekik_status (*profile)(mekik_exec *, int on);                       /* [loop] on: from zero */
+  /* [loop] Nanoseconds of the steps since profile(on), by operation of the program; where several are run as one, all of it
+   * counts for one of them. */
+  mekik_status (*spent)(mekik_exec *, uint64_t *ns, uint32_t n_ops);
+} mekik_backend_measure;
 /* ---- loader and scheme: files, and what their tensors mean --------------------------------------------------- */
 typedef struct mekik_part { const char *name, *scheme;                /* scheme: of a block format, else NULL and num */
   uint32_t num, rank; int64_t shape[4]; uint64_t bytes;
