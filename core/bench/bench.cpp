@@ -1,6 +1,7 @@
 #include "bench/bench.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -109,7 +110,7 @@ class Runner {
   Status count_prefill(const std::vector<Seen>& seen, Outcome& out) const {
     std::uint64_t begin = seen[0].submitted, end = 0;
     for (const Seen& s : seen) {
-      if (s.usage.cached_tokens + model_.limits().block_tokens < out.test.depth)
+      if (10 * std::uint64_t{s.usage.cached_tokens} < 9 * std::uint64_t{out.test.depth})
         return unsupported("of a context of " + counted(out.test.depth, "tokens") + " the cache kept " +
                            std::to_string(s.usage.cached_tokens) +
                            ", so a prompt behind it cannot be timed alone; use = \"prefix\" in [cache], with more memory, keeps it");
@@ -193,6 +194,8 @@ Result<std::vector<Outcome>> run(const std::vector<Test>& tests, std::uint32_t r
   engine::Engine::Options options;
   for (const Test& test : tests) options.max_queue = std::max(options.max_queue, test.sequences);
   MEKIK_TRY(engine, engine::Engine::start(model, registry, metrics, options));
+  const std::atomic<bool> never{false};
+  model.make_resident(never);  // as a server's is, soon after it starts
   Runner runner{*engine, sampler_json};
   std::vector<Outcome> out;
   for (const Test& test : tests) out.push_back({test, {}, {}, {}, {}});

@@ -133,6 +133,14 @@ def convert(command, output):
         assert run(shlex.split(command.replace("FOLDER", folder).replace("OUT.gguf", os.path.join(scratch, "out.gguf"))))
 
 
+def bench(command, output):
+    """As written, but for how long."""
+    harness.need(harness.SMOLLM2, "SmolLM2")
+    shown = run([*shlex.split(command.replace("model.gguf", harness.SMOLLM2).replace("512", "64").replace("128", "8").replace("4096", "256")),
+                 "--runs", "1"])
+    assert "decode 8 at 256, 8 sequences" in shown, shown
+
+
 CHAT = ["mekik", "run", "pipelines/chat.toml", "-p", "Hi"]
 COMMANDS = {
     './demo.sh "Why is the sky blue?"': demo,
@@ -144,6 +152,7 @@ COMMANDS = {
     "mekik describe backend/cpu": plain,
     "mekik schema": plain,
     "mekik simulate configs/scenarios/agents.toml": plain,
+    "mekik bench model.gguf --prefill 512 --decode 128 --depth 0,4096 --sequences 1,8": bench,
     "mekik convert FOLDER --to gguf --type q8_0 -o OUT.gguf": convert,
     "mekik tokenize --pieces": shown_only(["mekik", "tokenize", "--help"]),
     "mekik run": shown_only(["mekik", "run", "--help"]),

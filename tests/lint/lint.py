@@ -24,7 +24,8 @@ LAYERS = {  # core folder -> folders it may include (docs/design.md, section 11)
     "engine": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample"},
     "server": {"base", "config", "plugin", "metrics", "text", "sample", "engine"},
     "simulate": {"base", "config", "plugin", "metrics", "program", "engine"},
-    "app": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample", "engine", "server", "convert", "simulate"},
+    "bench": {"base", "config", "plugin", "metrics", "program", "sample", "engine"},
+    "app": {"base", "config", "plugin", "metrics", "program", "weights", "text", "sample", "engine", "server", "convert", "simulate", "bench"},
 }
 ONLY_IN = [  # pattern of an include -> the one place of the core that may have it
     (r"toml\+\+/", "core/config"),

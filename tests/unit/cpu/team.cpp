@@ -39,6 +39,26 @@ struct Work {
 
 }  // namespace
 
+TEST_CASE("a team says when each phase ended", "[cpu]") {
+  for (const std::uint32_t threads : {1u, 3u}) {
+    Work w{50, threads, threads};
+    for (cpu::Phase& phase : w.phases) phase.tasks %= 5;  // some have none, many have one
+    cpu::Team team{threads};
+    const auto now = [] {
+      return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds{1});
+    };
+    std::vector<std::uint64_t> ends(w.phases.size());
+    std::uint64_t before = now();
+    team.run(w.phases.data(), static_cast<std::uint32_t>(w.phases.size()), &w, ends.data());
+    const std::uint64_t after = now();
+    for (const std::uint64_t end : ends) {
+      CHECK(before <= end);
+      before = end;
+    }
+    CHECK(before <= after);
+  }
+}
+
 TEST_CASE("a team runs every task once, and a phase after the one before") {
   for (const std::uint32_t threads : {1u, 2u, 3u, 8u}) {
     cpu::Team team{threads};
