@@ -122,7 +122,7 @@ def bootstrap(root, debs):
 
 
 def inside(root, command):
-    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root", **
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/", **
            {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}}
     done = subprocess.run(["chroot", root, "sh", "-c", command], capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, f"{command}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -133,15 +133,15 @@ def answers(root):
     assert "mekik" in inside(root, "mekik --version")
     listed = json.loads(inside(root, "mekik plugins --json"))
     assert len(listed["components"]) > 30 and not listed["problems"], listed["problems"]
-    harness.tiny(os.path.join(root, "root"), "tiny.gguf")
-    words = "mekik run /root/tiny.gguf -p hi --max-tokens 4 --temperature 0 --json"
+    harness.tiny(os.path.join(root, "srv"), "tiny.gguf")
+    words = "mekik run /srv/tiny.gguf -p hi --max-tokens 4 --temperature 0 --json"
     tokens = json.loads(inside(root, words))["tokens"]
-    here = json.loads(harness.good(harness.mekik("run", os.path.join(root, "root", "tiny.gguf"), *words.split()[3:])))["tokens"]
+    here = json.loads(harness.good(harness.mekik("run", os.path.join(root, "srv", "tiny.gguf"), *words.split()[3:])))["tokens"]
     assert tokens == here, (tokens, here)
     inside(root, "test -f /usr/share/man/man1/mekik.1 -o -f /usr/share/man/man1/mekik.1.gz")
     program = harness.write(os.path.dirname(root), "in-root", f'#!/bin/sh\nexec chroot "{root}" mekik "$@"\n')
     os.chmod(program, 0o755)
-    with Server("/usr/share/mekik/pipelines/chat.toml", "--set", "model.path=/root/tiny.gguf", program=program) as server:
+    with Server("/usr/share/mekik/pipelines/chat.toml", "--set", "model.path=/srv/tiny.gguf", program=program) as server:
         answer = json.loads(server.ask("/v1/completions", {"model": "smollm2-135m-instruct", "prompt": "hi", "max_tokens": 3}))
         assert answer["usage"]["completion_tokens"] == 3, answer
         assert server.end()[0] == 0, server.log
