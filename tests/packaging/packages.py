@@ -121,10 +121,13 @@ def bootstrap(root, debs):
     inside(root, "apt-get install -y --no-install-recommends /debs/*.deb")
 
 
+ENTER = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'  # programs find themselves through /proc
+
+
 def inside(root, command):
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/", **
            {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}}
-    done = subprocess.run(["chroot", root, "sh", "-c", command], capture_output=True, text=True, timeout=600, env=env)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", ENTER, root, "sh", "-c", command], capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, f"{command}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
 
@@ -139,7 +142,7 @@ def answers(root):
     here = json.loads(harness.good(harness.mekik("run", os.path.join(root, "srv", "tiny.gguf"), *words.split()[3:])))["tokens"]
     assert tokens == here, (tokens, here)
     inside(root, "test -f /usr/share/man/man1/mekik.1 -o -f /usr/share/man/man1/mekik.1.gz")
-    program = harness.write(os.path.dirname(root), "in-root", f'#!/bin/sh\nexec chroot "{root}" mekik "$@"\n')
+    program = harness.write(os.path.dirname(root), "in-root", f"#!/bin/sh\nexec unshare --mount sh -c '{ENTER}' '{root}' mekik \"$@\"\n")
     os.chmod(program, 0o755)
     with Server("/usr/share/mekik/pipelines/chat.toml", "--set", "model.path=/srv/tiny.gguf", program=program) as server:
         answer = json.loads(server.ask("/v1/completions", {"model": "smollm2-135m-instruct", "prompt": "hi", "max_tokens": 3}))
