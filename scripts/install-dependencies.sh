@@ -6,9 +6,11 @@ set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config ccache git
   libboost1.81-dev libboost-program-options1.81-dev libboost-json1.81-dev
   libtomlplusplus-dev libspdlog-dev libpcre2-dev libutf8proc-dev libxxhash-dev libssl-dev libhiredis-dev
+  libvulkan-dev glslc
   python3 python3-pip)
 if [ "${1:-}" = test ]; then
-  packages+=(catch2 python3-venv clang-format-14 qemu-user curl redis-tools rustc)
+  packages+=(catch2 python3-venv clang-format-14 qemu-user curl redis-tools rustc
+    mesa-vulkan-drivers vulkan-validationlayers)
 fi
 
 [ "${1:-}" != fuzz ] || packages+=(clang libclang-rt-14-dev)

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string_view>
 
 #include "exec.hpp"
@@ -17,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One instance for the process where nobody asks for validation: making one loads drivers.
-std::shared_ptr<Instance> shared_instance() {
-  static const std::shared_ptr<Instance> instance = std::make_shared<Instance>(false);
+// One instance for the process, and one with validation where somebody asks for that: making one loads drivers. [load]
+std::shared_ptr<Instance> shared_instance(bool validation = false) {
+  static std::array<std::shared_ptr<Instance>, 2> instances;
+  std::shared_ptr<Instance>& instance = instances[validation ? 1 : 0];
+  if (instance == nullptr) instance = std::make_shared<Instance>(validation);
   return instance;
 }
 
@@ -112,21 +115,29 @@ std::string cache_file(const Config& config, const Gpu& gpu) {
 }
 
 struct Opened {
-  Device device;
+  std::shared_ptr<Device> device;
   DeviceLimits limits;
 };
 Opened& opened(mekik_device* device) { return *reinterpret_cast<Opened*>(device); }
+
+// A device once opened stays, with the kernels compiled for it, for the next model of the process; but not one that was lost. [load]
+std::shared_ptr<Device> opened_once(const std::shared_ptr<Instance>& instance, const Gpu& gpu, const std::string& cache) {
+  static std::map<std::pair<const Gpu*, std::string>, std::shared_ptr<Device>> known;
+  std::shared_ptr<Device>& device = known[{&gpu, cache}];
+  if (device == nullptr || device->lost()) device = std::make_shared<Device>(instance, gpu, cache);
+  return device;
+}
 
 mekik_status open(const mekik_host*, const std::uint32_t* indices, std::uint32_t n, const mekik_config* raw, mekik_device** out) {
   return guard([&] {
     if (n != 1 || indices == nullptr) throw Error{MEKIK_E_UNSUPPORTED, "the backend vulkan runs a model on one device"};
     const Config config{raw};
-    const auto instance = config.boolean("validation") ? std::make_shared<Instance>(true) : shared_instance();
+    const auto instance = shared_instance(config.boolean("validation"));
     const Gpu& gpu = chosen(*instance, config, indices[0]);
     if (gpu.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU)
       write_log(2, "vulkan",
                 std::string{gpu.properties.deviceName} + " emulates a device on the processor; the backend cpu is faster there");
-    *out = reinterpret_cast<mekik_device*>(new Opened{{instance, gpu, cache_file(config, gpu)}, limits_of(gpu)});
+    *out = reinterpret_cast<mekik_device*>(new Opened{opened_once(instance, gpu, cache_file(config, gpu)), limits_of(gpu)});
   });
 }
 void close(mekik_device* device) { delete &opened(device); }
@@ -159,7 +170,7 @@ mekik_status plan(mekik_device* device, const mekik_program* program, const meki
 }
 
 mekik_status compile(mekik_device* device, const mekik_program* program, const mekik_limits* limits, mekik_exec** out) {
-  return guard([&] { *out = reinterpret_cast<mekik_exec*>(new Exec{opened(device).device, *program, *limits}); });
+  return guard([&] { *out = reinterpret_cast<mekik_exec*>(new Exec{*opened(device).device, *program, *limits}); });
 }
 
 constexpr mekik_backend kTable = backend_table<Exec>(probe, open, close, supports, plan, compile);

@@ -20,7 +20,11 @@ def start(name):
     path = os.path.join(FOLDER, name)
     model = read(name)["model"]["path"]
     harness.need(os.path.join(FOLDER, model), model)
-    shown = good(mekik("check", path))
+    backend = read(name).get("backend", {}).get("use")
+    checked = mekik("check", path)
+    if backend and (mekik("describe", f"backend/{backend}").returncode != 0 or "has no device 0" in checked.stderr):
+        raise harness.Skip(f"the backend {backend} or its device is not there")
+    shown = good(checked)
     assert "fits together" in shown, shown
     answer = json.loads(good(mekik("run", path, "-p", "What is 2 + 2?", "--max-tokens", "6", "--temperature", "0", "--json")))
     assert answer["text"].strip(), answer
