@@ -82,6 +82,36 @@ json::array kv_forms_json(const mekik_component& component) {
   return out;
 }
 
+// The devices of a backend, in the order of their numbers; of other kinds none.
+std::vector<mekik_device_info> devices_of(const mekik_component& component) {
+  std::vector<mekik_device_info> found;
+  if (std::string_view{component.kind} != MEKIK_KIND_BACKEND) return found;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    mekik_device_info info{};
+    info.struct_size = sizeof info;
+    if (static_cast<const mekik_backend*>(component.table)->probe(i, &info) != MEKIK_OK) break;
+    info.name[sizeof info.name - 1] = info.uid[sizeof info.uid - 1] = '\0';
+    found.push_back(info);
+  }
+  return found;
+}
+void print_devices(const mekik_component& component) {
+  const std::vector<mekik_device_info> devices = devices_of(component);
+  const std::string why = devices.empty() ? plugin::take_failure() : "";
+  if (!why.empty()) std::printf("  no device: %s\n", why.c_str());
+  if (!devices.empty()) std::puts("  devices:");
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    std::printf("    %zu  %s (%s), %.1f of %.1f GiB free\n", i, devices[i].name, devices[i].uid,
+                static_cast<double>(devices[i].bytes_free) / 0x1p30, static_cast<double>(devices[i].bytes_total) / 0x1p30);
+}
+json::array devices_json(const mekik_component& component) {
+  json::array out;
+  for (const mekik_device_info& d : devices_of(component))
+    out.push_back(json::object{{"name", d.name}, {"uid", d.uid}, {"bytes_total", d.bytes_total}, {"bytes_free", d.bytes_free}});
+  plugin::take_failure();  // that the list has ended is no fault
+  return out;
+}
+
 std::string in_brackets(const config::CoreTable& table) {
   return table.list ? "[[" + std::string{table.name} + "]]" : "[" + std::string{table.name} + "]";
 }
@@ -134,6 +164,7 @@ int run_describe(const Arguments& arguments) {
                                  {"name", c.raw->name},
                                  {"options", options_json(c.raw->options, c.raw->n_options, c.raw->option_size)}});
     if (json::array forms = kv_forms_json(*c.raw); !forms.empty()) found.back().as_object()["kv"] = std::move(forms);
+    if (std::string_view{c.raw->kind} == MEKIK_KIND_BACKEND) found.back().as_object()["devices"] = devices_json(*c.raw);
     if (table != nullptr) found.back().as_object()["core_options"] = options_json(table->rows.first, table->rows.count, table->rows.size);
     if (arguments.flag("json")) continue;
     std::printf("%s %s, version %s\n  %s\n  from %s\n", short_kind(c.raw->kind).c_str(), c.raw->name, c.raw->version, c.raw->summary,
@@ -141,6 +172,7 @@ int run_describe(const Arguments& arguments) {
     std::puts(c.raw->n_options == 0 ? "  no options\n" : "  options:");
     print_options(c.raw->options, c.raw->n_options, c.raw->option_size, "    ");
     print_kv_forms(*c.raw);
+    print_devices(*c.raw);
     if (table == nullptr) continue;
     std::printf("  besides, as every %s of %s in a pipeline:\n", table->kind, in_brackets(*table).c_str());
     print_options(table->rows.first, table->rows.count, table->rows.size, "    ");
