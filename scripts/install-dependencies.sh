@@ -10,7 +10,7 @@ packages=(g++ cmake ninja-build pkg-config ccache git
   python3 python3-pip)
 if [ "${1:-}" = test ]; then
   packages+=(catch2 python3-venv clang-format-14 qemu-user curl redis-tools rustc
-    mesa-vulkan-drivers vulkan-validationlayers)
+    mesa-vulkan-drivers vulkan-validationlayers abigail-tools)
 fi
 
 [ "${1:-}" != fuzz ] || packages+=(clang libclang-rt-14-dev)

@@ -59,12 +59,13 @@ mekik_status probe(std::uint32_t index, mekik_device_info* out) {
   out->bytes_total = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
   out->bytes_free = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
   out->alignment = 64;
-  std::string name = "CPU,";
-  for (const Level& level : kLevels)
-    if (level.runs()) name += std::string{" "} + level.name;
-  std::strncpy(out->name, name.c_str(), sizeof out->name - 1);
   std::strncpy(out->uid, "cpu", sizeof out->uid - 1);
-  return MEKIK_OK;
+  return guard([&] {
+    std::string name = "CPU,";
+    for (const Level& level : kLevels)
+      if (level.runs()) name += std::string{" "} + level.name;
+    std::strncpy(out->name, name.c_str(), sizeof out->name - 1);
+  });
 }
 
 mekik_status open(const mekik_host*, const std::uint32_t* indices, std::uint32_t n, const mekik_config* config, mekik_device** out) {

@@ -3,8 +3,10 @@
 #include <mekik/plugin.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 
 #include <mekik/head_form.hpp>
@@ -34,14 +36,21 @@ void each(const Threads& threads, std::size_t n, F&& f) {
   struct Work {
     F* f;
     std::size_t n, tasks;
-  } work{&f, n, std::min(n, kMaxTasks)};
+    std::exception_ptr thrown;  // of one of them: nothing may be thrown through the host's threads
+    std::atomic<bool> failed{false};
+  } work{&f, n, std::min(n, kMaxTasks), nullptr};
   const auto part = [](void* ctx, std::uint32_t i) {
-    const Work& w = *static_cast<Work*>(ctx);
-    for (std::size_t j = w.n * i / w.tasks; j < w.n * (i + 1) / w.tasks; ++j) (*w.f)(j);
+    Work& w = *static_cast<Work*>(ctx);
+    try {
+      for (std::size_t j = w.n * i / w.tasks; j < w.n * (i + 1) / w.tasks; ++j) (*w.f)(j);
+    } catch (...) {
+      if (!w.failed.exchange(true)) w.thrown = std::current_exception();
+    }
   };
   if (threads.run != nullptr && work.tasks > 1) threads.run(static_cast<std::uint32_t>(work.tasks), part, &work);
   else
     for (std::uint32_t i = 0; i < work.tasks; ++i) part(&work, i);
+  if (work.thrown) std::rethrow_exception(work.thrown);
 }
 
 // One step: which sequence each token belongs to, and what of its sequence it sees.

@@ -96,7 +96,7 @@ def main():
         if not path.endswith((".cpp", ".hpp", ".h", ".c")):
             continue
         sources.append(path)
-        if len(lines) > MAX_LINES and path != "sdk/include/mekik/plugin.h":
+        if len(lines) > MAX_LINES and not path.endswith("mekik/plugin.h"):
             report(path, len(lines), f"has {len(lines)} lines; files stay under {MAX_LINES}")
         check_includes(path, lines, report)
         if path.endswith((".hpp", ".h")) and "#pragma once" not in text and "#ifndef" not in text:
@@ -109,7 +109,7 @@ def main():
                     report(path, number, f"names a model family: {line.strip()[:80]}")
     formatter = shutil.which("clang-format-14")
     if formatter:
-        own = [s for s in sources if s != "sdk/include/mekik/plugin.h"]
+        own = [s for s in sources if not s.endswith("mekik/plugin.h")]  # its tables are set by hand, frozen copies included
         for i in range(0, len(own), 100):
             out = subprocess.run([formatter, "--dry-run", "-Werror", *own[i : i + 100]], cwd=ROOT, capture_output=True, text=True)
             for line in out.stderr.splitlines():

@@ -39,6 +39,7 @@ class Counts {
     std::size_t n = 1;
     while (2 * n * sizeof(Bucket) <= bytes) n *= 2;
     mask_ = n - 1;
+    if (memory_ == nullptr) throw mekik::Error{MEKIK_E_UNSUPPORTED, "this host gives no memory (" MEKIK_MEMORY ")"};
     buckets_ = static_cast<Bucket*>(memory_->alloc(mekik::host, n * sizeof(Bucket), sizeof(Bucket), "contexts"));
     if (buckets_ == nullptr)
       throw mekik::Error{MEKIK_E_NO_MEMORY, "there is no memory for a table of " + std::to_string(n * sizeof(Bucket)) + " bytes"};

@@ -111,6 +111,8 @@ struct FactoredScheme {
       const Weight& w = owner->weight;
       check_shape(*parts, w);
       if (!w.no_form.empty()) unsupported(w.no_form);
+      if (w.scale_num == MEKIK_E4M3 || w.scale_num == MEKIK_E5M2)
+        unsupported("its scales are 8-bit floats with a sign, which forms do not have");
       owner->order = sorted_columns(w);
       mekik_form form = blocks::empty_form(*parts);
       form.kind = w.kind;

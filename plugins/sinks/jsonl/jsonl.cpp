@@ -1,6 +1,7 @@
 // One JSON object a line for each event, for instance a finished request.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <mekik/plugin.hpp>
 
 #include <array>
@@ -58,6 +59,10 @@ class Jsonl {
     struct stat status {};
     if (descriptor < 0) config.reject("path", "cannot open " + path_ + " for appending: " + std::strerror(errno));
     file_.reset(::fdopen(descriptor, "a"));
+    if (file_ == nullptr) {
+      ::close(descriptor);
+      throw mekik::Error{MEKIK_E_NO_MEMORY, "there is no memory to write to " + path_};
+    }
     if (::fstat(descriptor, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
       config.reject("path", path_ + " is a pipe: whoever reads it could stop the engine; give a file");
   }

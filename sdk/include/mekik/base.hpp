@@ -87,6 +87,18 @@ enum LogLevel : std::int32_t { kTrace = 0, kDebug = 1, kInfo = 2, kWarning = 3, 
 inline void write_log(std::int32_t level, std::string_view component, std::string_view message) {
   if (const auto* table = service<mekik_log>(MEKIK_LOG)) table->write(host, level, str(component), str(message));
 }
+
+// The same for functions that have no status: what they throw is logged, and ends here.
+template <class F>
+void quietly(F&& f) noexcept {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    write_log(4, "plugin", e.what());
+  } catch (...) {
+    write_log(4, "plugin", "unknown exception");
+  }
+}
 // write_logf(kInfo, "mine", "%d sequences", n): the text is made only where somebody reads it. Thread: any.
 [[gnu::format(printf, 3, 4)]] inline void write_logf(LogLevel level, const char* component, const char* format, ...) {
   const auto* table = service<mekik_log>(MEKIK_LOG);

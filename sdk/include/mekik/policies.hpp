@@ -24,9 +24,7 @@ inline namespace MEKIK_STATIC_NAME {
 template <class S>
 struct SchedulerTable {
   static void observe(mekik_sched* s, const mekik_step_view* v, std::uint64_t step_ns) {
-    if constexpr (requires(S & x) { x.observe(*v, step_ns); }) Turn<S> {
-        s
-        } -> observe(*v, step_ns);
+    if constexpr (requires(S & x) { x.observe(*v, step_ns); }) quietly([&] { Turn<S>{s}.operator->()->observe(*v, step_ns); });
   }
   static constexpr mekik_scheduler table{
       sizeof(mekik_scheduler),
@@ -67,7 +65,7 @@ struct SamplerTable {
       [](mekik_chain* s) { delete &Held<S>::of(s); },
       [](const mekik_chain* s, mekik_chain** out) { return guard([&] { Held<S>::make(out, std::as_const(*Turn<S>{s}.operator->())); }); },
       [](mekik_chain* s, const std::int32_t* tokens, std::uint32_t n, int prompt) {
-        Turn<S> { s } -> accept(std::span<const std::int32_t>{tokens, n}, prompt != 0);
+        quietly([&] { Turn<S>{s}.operator->()->accept(std::span<const std::int32_t>{tokens, n}, prompt != 0); });
       },
       [](mekik_chain* s, float* logits, std::uint32_t vocab, double uniform) {
         return guard([&] {
@@ -96,9 +94,7 @@ template <class S>
 struct CacheTable {
   static constexpr bool tier = requires(S & s, const mekik_key& key, std::uint64_t& n) { s.has(key, n, n); };
   static void touched(mekik_cache* s, const mekik_key* key, std::uint64_t now_ns) {
-    if constexpr (requires(S & x) { x.touched(*key, now_ns); }) Turn<S> {
-        s
-        } -> touched(*key, now_ns);
+    if constexpr (requires(S & x) { x.touched(*key, now_ns); }) quietly([&] { Turn<S>{s}.operator->()->touched(*key, now_ns); });
   }
   static int has(mekik_cache* s, const mekik_key* key, std::uint64_t* bytes, std::uint64_t* expected_ns) {
     bool found = false;
@@ -120,7 +116,7 @@ struct CacheTable {
     });
   }
   static void cancel(mekik_cache* s, void* ctx) {
-    if constexpr (tier) Held<S>::of(s).object.cancel(ctx);
+    if constexpr (tier) quietly([&] { Held<S>::of(s).object.cancel(ctx); });
   }
   static constexpr bool asks = requires(S & s, const mekik_key* keys, Strided<mekik_known> out, mekik_done done, void* ctx) {
     s.ask(std::span{keys, 1}, true, out, done, ctx);
@@ -140,7 +136,9 @@ struct CacheTable {
       [](mekik_cache* s) { delete &Held<S>::of(s); },
       touched,
       [](mekik_cache* s, const mekik_node* nodes, std::uint32_t n, std::uint32_t size, std::uint64_t bytes, std::uint32_t* chosen) {
-        return Turn<S> { s } -> victims(Strided<const mekik_node>{nodes, n, size}, bytes, chosen);
+        std::uint32_t chose = 0;
+        quietly([&] { chose = Turn<S>{s}.operator->()->victims(Strided<const mekik_node>{nodes, n, size}, bytes, chosen); });
+        return chose;
       },
       tier ? &has : nullptr,
       tier ? &store : nullptr,
@@ -168,16 +166,14 @@ struct DrafterTable {
     return 0;
   }
   static void verified(mekik_draft* s, std::uint64_t seq, std::uint32_t run, std::uint32_t accepted) {
-    if constexpr (requires(S & x) { x.verified(seq, run, accepted); }) Turn<S> {
-        s
-        } -> verified(seq, run, accepted);
+    if constexpr (requires(S & x) { x.verified(seq, run, accepted); })
+      quietly([&] { Turn<S>{s}.operator->()->verified(seq, run, accepted); });
   }
   static void forget(mekik_draft* s, std::uint64_t seq, std::uint64_t tenant, const std::int32_t* tokens, std::uint32_t n,
                      std::uint32_t n_prompt) {
     const std::span<const std::int32_t> all{tokens, n};
-    if constexpr (requires(S & x) { x.forget(seq, tenant, all, n_prompt); }) Turn<S> {
-        s
-        } -> forget(seq, tenant, all, n_prompt);
+    if constexpr (requires(S & x) { x.forget(seq, tenant, all, n_prompt); })
+      quietly([&] { Turn<S>{s}.operator->()->forget(seq, tenant, all, n_prompt); });
   }
   static constexpr mekik_drafter table{
       sizeof(mekik_drafter),
@@ -203,7 +199,7 @@ constexpr mekik_component drafter() {
 // S: S(Config). At least one of:
 // void publish(std::uint64_t now_ns, Strided<const mekik_sample>)   [engine], once a second: all series as they are.
 // void event(std::string_view name, std::uint64_t now_ns, Strided<const mekik_field>)   [any]
-//   Something happened: "request_finished", with a field for each number of the finished request. It must return soon, and must not throw.
+//   Something happened: "request_finished", with a field for each number of the finished request. It must return soon.
 // const char* scrape(std::string_view accept, Strided<const mekik_sample>, write)   [any]
 //   The body of GET /metrics, by calls of write(std::string_view); returns its content type, a string that stays.
 // now_ns is of the monotonic clock.
@@ -211,9 +207,8 @@ template <class S>
 struct SinkTable {
   using Samples = Strided<const mekik_sample>;
   static void publish(mekik_sink* s, std::uint64_t now_ns, const mekik_sample* samples, std::uint32_t n, std::uint32_t size) {
-    if constexpr (requires(S & x) { x.publish(now_ns, Samples{}); }) Turn<S> {
-        s
-        } -> publish(now_ns, Samples{samples, n, size});
+    if constexpr (requires(S & x) { x.publish(now_ns, Samples{}); })
+      quietly([&] { Turn<S>{s}.operator->()->publish(now_ns, Samples{samples, n, size}); });
   }
   static mekik_status scrape(mekik_sink* s, mekik_str accept, const mekik_sample* samples, std::uint32_t n, std::uint32_t size,
                              void (*write)(void*, mekik_str), void* ctx, mekik_str* content_type) {
@@ -227,7 +222,7 @@ struct SinkTable {
   static void event(mekik_sink* s, const char* name, std::uint64_t now_ns, const mekik_field* fields, std::uint32_t n, std::uint32_t size) {
     using Fields = Strided<const mekik_field>;
     if constexpr (requires(S & x) { x.event(std::string_view{}, now_ns, Fields{}); })
-      Held<S>::of(s).object.event(std::string_view{name}, now_ns, Fields{fields, n, size});
+      quietly([&] { Held<S>::of(s).object.event(std::string_view{name}, now_ns, Fields{fields, n, size}); });
   }
   static constexpr bool kScrapes = requires(S & x) {
     x.scrape(std::string_view{}, Samples{}, [](std::string_view) {});

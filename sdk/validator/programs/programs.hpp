@@ -37,7 +37,7 @@ std::vector<OpCase> encoder_cases();
 // linear over one form and shape.
 OpCase linear_case(const std::string& form, std::uint64_t n, std::uint64_t k);
 
-// Two layers of a llama: grouped heads, rope, glu, weights in `form`, KV stored as `kv`; a window below 0 is a chunk.
+// Two layers of a decoder: grouped heads, rope, glu, weights in `form`, KV stored as `kv`; a window below 0 is a chunk.
 void build_llama(ProgramBuilder& b, const std::string& form, const char* kv, std::int64_t window);
 // A layer of each recurrent operation, and an attention.
 void build_hybrid(ProgramBuilder& b);

@@ -29,7 +29,7 @@ void finish(ProgramBuilder& b, Id rows, std::int64_t size) {
 
 namespace {
 
-struct Llama {
+struct Decoder {
   std::int64_t width = 64, heads = 4, kv_heads = 2, dim = 16, ff = 96;
 };
 
@@ -48,7 +48,7 @@ Id norm(ProgramBuilder& b, Id x, std::int64_t width) {
   return y;
 }
 
-Id attend(ProgramBuilder& b, Id x, const Llama& m, const std::string& form, const char* kv, std::int64_t window, Id table) {
+Id attend(ProgramBuilder& b, Id x, const Decoder& m, const std::string& form, const char* kv, std::int64_t window, Id table) {
   const Id n = norm(b, x, m.width), positions = b.input("positions");
   const Id q = b.temp({kT, m.heads, m.dim}), k = b.temp({kT, m.kv_heads, m.dim}), v = b.temp({kT, m.kv_heads, m.dim});
   b.op(op::linear,
@@ -67,7 +67,7 @@ Id attend(ProgramBuilder& b, Id x, const Llama& m, const std::string& form, cons
   return sum;
 }
 
-Id feed_forward(ProgramBuilder& b, Id x, const Llama& m, const std::string& form) {
+Id feed_forward(ProgramBuilder& b, Id x, const Decoder& m, const std::string& form) {
   const Id n = norm(b, x, m.width), gate = b.temp({kT, m.ff}), up = b.temp({kT, m.ff}), y = b.temp({kT, m.ff}), sum = b.temp({kT, m.width});
   b.op(op::linear, {n, b.weight(form, u(m.ff), u(m.width)), kNone, b.weight(form, u(m.ff), u(m.width)), kNone}, {gate, up});
   b.op(op::glu, {gate, up}, {y}, {1}, {0, 0});
@@ -85,7 +85,7 @@ void head(ProgramBuilder& b, Id x, std::int64_t width, const std::string& form) 
 }  // namespace
 
 void build_llama(ProgramBuilder& b, const std::string& form, const char* kv, std::int64_t window) {
-  Llama m;
+  Decoder m;
   if (form_multiple(form) > 32) m.width = 256, m.heads = 8, m.dim = 32, m.ff = 256;
   Id x = random_rows(b, {m.width});
   const Id table = b.rope_table(u(m.dim));
@@ -94,7 +94,7 @@ void build_llama(ProgramBuilder& b, const std::string& form, const char* kv, std
 }
 
 void build_hybrid(ProgramBuilder& b) {
-  const Llama m;
+  const Decoder m;
   Id x = random_rows(b, {m.width});
   const Id mixed = b.temp({kT, m.width});
   b.op(op::conv_state, {x, b.noise(u(m.width), 4, 0, 0.5f), b.noise(1, u(m.width), 0, 0.1f), b.slot({m.width, 3})}, {mixed}, {1});
@@ -168,7 +168,7 @@ void build_latent(ProgramBuilder& b, const std::string& form, const char* kv) {
 }
 
 void build_encoder(ProgramBuilder& b) {
-  const Llama m;
+  const Decoder m;
   Id x = random_rows(b, {m.width});
   for (int layer = 0; layer < 2; ++layer) {
     const Id q = linear(b, x, "q8_0", m.heads * m.dim, m.width, {m.heads, m.dim}),
