@@ -132,7 +132,9 @@ Status plan_memory(const config::Pipeline& pipeline, const program::Program& pro
   plan.budget_bytes = budget;
   const std::uint64_t fixed = plan.total();
   if (fixed >= budget)
-    return invalid("the model needs " + human_bytes(fixed) + " without any cache, and 85% of this machine are " + human_bytes(budget) +
+    return invalid("the model needs " + human_bytes(fixed) + " without any cache" +
+                   (plan.tier_bytes > 0 ? " but the " + human_bytes(plan.tier_bytes) + " of its tier in the host's memory" : "") +
+                   ", and 85% of this machine are " + human_bytes(budget) +
                    "; take a smaller or more quantized model, or lower scheduler.max_batch_tokens and max_sequences");
 
   keeps = keeps && !program::needs_whole_sequences(program);
@@ -201,6 +203,7 @@ std::string MemoryPlan::render() const {
         std::to_string(n_blocks) + " blocks of " + std::to_string(block_tokens) + " tokens, " + std::to_string(pool_tokens) +
             " tokens in all, in " + kv);
   if (slot_bytes > 0) row("states", slot_bytes, std::to_string(max_sequences) + " of sequences, " + std::to_string(kept_states) + " kept");
+  if (tier_bytes > 0) row("slower tier", tier_bytes, "of the cache, in the host's memory; taken as it fills");
   if (draft_bytes > 0) row("draft model", draft_bytes, "weights, cache and work of what proposes tokens");
   row("work", work_bytes, "steps of " + std::to_string(max_batch_tokens) + " tokens");
   row("host", host_bytes, "tokenizer, logits, the program itself");

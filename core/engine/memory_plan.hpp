@@ -21,6 +21,7 @@ struct MemoryPlan {
   std::uint64_t slot_bytes = 0;                       // recurrent states
   std::uint64_t work_bytes = 0;                       // activations and scratch of the backend
   std::uint64_t host_bytes = 0;                       // of the core: tokenizer, program, logits, the process itself
+  std::uint64_t tier_bytes = 0;                       // of the host, that the cache's slower tier may take
   std::uint64_t draft_bytes = 0;                      // all that a draft model takes
   std::uint64_t peak_load_bytes = 0;                  // what loading needs beyond the above, for a moment
   std::uint64_t machine_bytes = 0, budget_bytes = 0;  // the machine's; what of it may be planned for
@@ -32,7 +33,7 @@ struct MemoryPlan {
   std::uint64_t pool_tokens = 0;  // that all sequences together can keep
   std::string kv;                 // the form of keys and values
 
-  std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes + draft_bytes; }
+  std::uint64_t total() const { return weight_bytes + kv_bytes + slot_bytes + work_bytes + host_bytes + tier_bytes + draft_bytes; }
   // The longest sequence that fits this machine beside the model, whatever the model was made for; 0: nothing is kept by token.
   std::uint64_t longest() const;
   std::string render() const;  // a few lines for people
@@ -47,6 +48,7 @@ std::uint64_t machine_memory();
 
 // Fills `limits` and `plan` for a program on an opened device. `vocab_bytes`: what the tokenizer's tables take, about. `keeps`: whether the
 // cache keeps anything that no sequence holds.
+// plan.tier_bytes is set before.
 // Code::invalid when the pipeline asks for more than the machine has, or for a cache that cannot hold one sequence.
 Status plan_memory(const config::Pipeline& pipeline, const program::Program& program, std::uint32_t context, std::uint64_t vocab_bytes,
                    bool keeps, const std::function<Status(const mekik_limits&, mekik_plan&)>& ask_backend, mekik_limits& limits,

@@ -183,7 +183,9 @@ Status Model::Impl::check_components(plugin::Registry& registry) {
   // Asked about something that nobody needs room for, it says whether it would keep it.
   const mekik_node node{};
   std::uint32_t chosen = 0;
-  cache_tier = has_tier(*(*cache).operator->(), cache->get());
+  const mekik_cache_policy& policy = *(*cache).operator->();
+  cache_tier = has_tier(policy, cache->get());
+  if (MEKIK_HAS(mekik_cache_policy, &policy, host_bytes) && policy.host_bytes != nullptr) plan.tier_bytes = policy.host_bytes(cache->get());
   cache_keeps = (*cache)->victims(cache->get(), &node, 1, sizeof node, 0, &chosen) == 0;
   return {};
 }

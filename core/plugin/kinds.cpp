@@ -38,7 +38,7 @@ const std::vector<KindRow>& rows() {
   using D = mekik_drafter;
   using K = mekik_sink_api;
   static_assert(sizeof(B) == 120 && sizeof(L) == 56 && sizeof(Q) == 88 && sizeof(S) == 40);
-  static_assert(sizeof(C) == 80 && sizeof(P) == 64 && sizeof(D) == 48 && sizeof(K) == 48);
+  static_assert(sizeof(C) == 88 && sizeof(P) == 64 && sizeof(D) == 48 && sizeof(K) == 48);
   static const std::vector<KindRow> table{
       {MEKIK_KIND_BACKEND,
        120,

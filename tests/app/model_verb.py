@@ -38,6 +38,18 @@ def other_forms():
         assert shown["needs"]["kv"] == "f16" and shown["needs"]["kv_bytes_per_token"] == 64, shown["needs"]
 
 
+def slower_tier():
+    """What the cache may take of the host's memory is planned like everything else."""
+    with harness.scratch() as folder:
+        model = harness.tiny(folder)
+        longest = [json.loads(good(mekik("model", model, "--json", "--set", f"cache.host_memory={size}")))["needs"]["longest"]
+                   for size in ("0", "1MiB")]
+        assert longest[0] - longest[1] == 2**20 / 128, longest
+        half = json.loads(good(mekik("model", model, "--json")))["needs"]["machine_bytes"] // 10 * 9
+        shown = good(mekik("model", model, "--set", f"cache.host_memory={half}"))
+        assert "does not run here: " in shown and "of its tier in the host's memory" in shown, shown
+
+
 def too_large():
     with harness.scratch() as folder:
         model = harness.tiny(folder)
@@ -55,4 +67,4 @@ def what_gives_no_logits():
         assert json.loads(good(mekik("model", path, "--json")))["program"]["page"] == "bert", name
 
 
-harness.main([(check.__name__, check) for check in (for_people, as_json, other_forms, too_large, what_gives_no_logits)])
+harness.main([(check.__name__, check) for check in (for_people, as_json, other_forms, slower_tier, too_large, what_gives_no_logits)])

@@ -42,7 +42,8 @@ class Prefix {
   };
   explicit Prefix(mekik::Config config)
       : by_cost_{config.text("victims") == "cost"},
-        tiers_{{host_memory(config), std::string{config.text("disk")}, disk_budget(config), redis(config)}} {}
+        host_bytes_{host_memory(config)},
+        tiers_{{host_bytes_, std::string{config.text("disk")}, disk_budget(config), redis(config)}} {}
 
   void touched(const mekik_key&, std::uint64_t) {}  // the host counts uses and times itself
 
@@ -84,6 +85,7 @@ class Prefix {
     tiers_.ask(keys, chain, out, done, ctx);
   }
   void cancel(void* ctx) { tiers_.cancel(ctx); }
+  std::uint64_t host_bytes() const { return host_bytes_; }
 
  private:
   static std::uint64_t host_memory(const mekik::Config& config) {
@@ -137,6 +139,7 @@ class Prefix {
 
   static constexpr double kShortNs = 1e9;  // uses as close together as this count as at one time
   const bool by_cost_;
+  const std::uint64_t host_bytes_;
   std::vector<std::uint32_t> order_;
   std::vector<double> worth_;
   mekik::prefix_cache::Tiers tiers_;

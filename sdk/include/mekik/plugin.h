@@ -385,6 +385,7 @@ typedef struct mekik_cache_policy { uint32_t struct_size, reserved;
    * looked for. */
   mekik_status (*ask)(mekik_cache *, const mekik_key *, uint32_t n, uint32_t chain, mekik_known *out, uint32_t known_size,
     mekik_done, void *ctx);
+  uint64_t (*host_bytes)(mekik_cache *); /* [load] Optional: how much of the host's memory its tier may come to take, for the plan */
 } mekik_cache_policy;
 /* ---- sampler: one link of the logits chain; an instance belongs to one sequence ------------------------------- */
 enum mekik_token_flag { MEKIK_TOKEN_SPECIAL = 1, MEKIK_TOKEN_END = 2, MEKIK_TOKEN_UNUSED = 4 };

@@ -144,7 +144,11 @@ struct CacheTable {
       tier ? &store : nullptr,
       tier ? &fetch : nullptr,
       tier ? &cancel : nullptr,
-      asks ? &ask : nullptr};
+      asks ? &ask : nullptr,
+      [](mekik_cache* s) -> std::uint64_t {
+        if constexpr (requires(const S& x) { x.host_bytes(); }) return Held<S>::of(s).object.host_bytes();
+        return 0;
+      }};
 };
 template <class S>
 constexpr mekik_component cache() {
