@@ -12,8 +12,11 @@ FOLDER = os.path.join(harness.SOURCE, "pipelines")
 
 
 def read(name):
+    """With what it extends; tables merge, the file's own keys win."""
     with open(os.path.join(FOLDER, name), "rb") as file:
-        return tomllib.load(file)
+        own = tomllib.load(file)
+    below = read(own["pipeline"]["extends"]) if "extends" in own.get("pipeline", {}) else {}
+    return {**below, **{key: {**below.get(key, {}), **value} if isinstance(value, dict) else value for key, value in own.items()}}
 
 
 def start(name):
