@@ -281,8 +281,8 @@ typedef struct mekik_roof { uint32_t struct_size, reserved; double bytes, int8_p
 typedef struct mekik_backend_measure { uint32_t struct_size, reserved;
   /* [load] Measured now, by all of the device, in half a second or so; reads `bytes` of memory again and again. */
   mekik_status (*roof)(mekik_device *, uint64_t bytes, mekik_roof *out);
-  mekik_status (*profile)(mekik_exec *, int on);                       /* [loop] on: from zero */
-  /* [loop] Nanoseconds of the steps since profile(on), by operation of the program; where several are run as one, all of it
+  mekik_status (*profile)(mekik_exec *, int on);                  /* [engine], or while it is idle. on: from zero */
+  /* Likewise. Nanoseconds of the steps since profile(on), by operation of the program; where several are run as one, all of it
    * counts for one of them. */
   mekik_status (*spent)(mekik_exec *, uint64_t *ns, uint32_t n_ops);
 } mekik_backend_measure;
