@@ -71,6 +71,7 @@ class Runner {
     std::condition_variable changed;
     std::vector<Seen> seen(prompts.size());
     Status refused;
+    std::atomic<bool> all_sent{false};
     std::size_t sent = 0;
     for (; sent < prompts.size() && refused.ok(); ++sent) {
       Seen& mine = seen[sent];
@@ -81,6 +82,7 @@ class Runner {
       request.sampler_json = sampler_json_;
       mine.submitted = now_ns();
       const auto id = engine_.submit(std::move(request), [&](const engine::Event& event) {
+        all_sent.wait(false);  // a short answer would be over before the next one is asked for; holding up the loop is what is wanted
         const std::uint64_t now = now_ns();
         const std::lock_guard lock{mutex};
         mine.tokens.insert(mine.tokens.end(), event.tokens.size(), now);
@@ -93,6 +95,8 @@ class Runner {
       });
       if (!id.ok()) refused = id.status(), mine.over = true;
     }
+    all_sent = true;
+    all_sent.notify_all();
     std::unique_lock lock{mutex};
     changed.wait(lock, [&] {
       return std::all_of(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(sent), [](const Seen& s) { return s.over; });
