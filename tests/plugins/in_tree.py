@@ -10,7 +10,9 @@ import sys
 SOURCE = os.environ.get("MEKIK_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("MEKIK_BUILD") or os.path.join(SOURCE, "build", "release")
 # (library, check) -> what is known and not mended yet.
-KNOWN = {("loader_safetensors", "hostile.heap"): "ends the process when one of the allocations of open() is refused"}
+KNOWN = {("loader_safetensors", "hostile.heap"): "ends the process when one of the allocations of open() is refused",
+         ("backend_vulkan", "hostile.heap"): "a task throws when an allocation is refused, and lavapipe follows null pointers",
+         ("backend_vulkan", "behaviour.process"): "lavapipe keeps its threads"}
 QUICK_SCHEMES = {"float", "q4_0", "q4_k", "iq2_xxs", "nvfp4", "tq1_0", "gptq", "fp8", "bitsandbytes"}
 
 

@@ -41,7 +41,7 @@ const std::vector<KindFacts>& kinds() {
       {MEKIK_KIND_CACHE,
        MEKIK_AT(C, ask),
        sizeof(C),
-       {MEKIK_AT(C, has), MEKIK_AT(C, store), MEKIK_AT(C, fetch), MEKIK_AT(C, cancel), MEKIK_AT(C, ask)}},
+       {MEKIK_AT(C, has), MEKIK_AT(C, store), MEKIK_AT(C, fetch), MEKIK_AT(C, cancel), MEKIK_AT(C, ask), MEKIK_AT(C, host_bytes)}},
       {MEKIK_KIND_SAMPLER, sizeof(P), sizeof(P), {MEKIK_AT(P, fork), MEKIK_AT(P, allow), MEKIK_AT(P, pick)}},
       {MEKIK_KIND_DRAFTER, sizeof(mekik_drafter), sizeof(mekik_drafter), {}},
       {MEKIK_KIND_SINK, sizeof(K), sizeof(K), {MEKIK_AT(K, event), MEKIK_AT(K, scrape)}}};

@@ -109,7 +109,7 @@ bool runs(Scheduler& s, const mekik_seq_view& v) {
   if (v.waiting_fetch != 0 && !is("runs_fetching")) return false;
   if (is("starves")) return v.id % 2 == 0;
   if (is("idle")) return s.calls < 5;
-  if (is("address")) return (reinterpret_cast<std::uintptr_t>(&v) >> 12) % 3 != 0 || s.calls % 2 == 0;
+  if (is("address")) return (reinterpret_cast<std::uintptr_t>(&v) * 0x9E3779B97F4A7C15u >> 40) % 3 != 0;
   if (is("uninitialised")) return s.block[3] % 2 == 0 || s.calls % 2 == 0;
   if (is("shared_state")) return shared_calls++ % 3 != 0;
   if (is("per_thread")) return ++own_calls % 2 == 0 || s.calls % 5 == 0;
