@@ -23,7 +23,7 @@ struct Outcome {
   std::vector<double> tokens_per_second;  // of each run
   std::vector<double> ttft;               // seconds; of each prompt of a prefill
   std::vector<double> tpot;               // seconds from token to token; of a decode
-  // Of one more run: by operation of the program, and of all of the run; empty: not asked for, or the backend does not say.
+  // Nanoseconds of one more run, by operation of the program; empty: not asked for, or the backend does not say.
   std::vector<std::uint64_t> spent_ns;
 };
 
@@ -31,7 +31,8 @@ struct Outcome {
 Status check(const std::vector<Test>& tests, const engine::Model& model);
 
 // Each test once to warm up and then `runs` times, in turns, so that what happens to the machine meanwhile happens to all. `profile`: and
-// once more to see where the time goes. The model is loaded. Prompts are random tokens; nothing is drawn at random.
+// once more to see where the time goes. The model is loaded. Prompts are random tokens; nothing is drawn at random. One call at a time: it
+// starts an engine of its own on the model. Code::unsupported where a depth is asked for and the cache keeps nothing.
 Result<std::vector<Outcome>> run(const std::vector<Test>& tests, std::uint32_t runs, bool profile, plugin::Registry& registry,
                                  engine::Model& model);
 
